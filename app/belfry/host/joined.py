@@ -1,8 +1,8 @@
 """One question that several threads have at once, asked once for all of them.
 
-Whoever asks while it is under way is told by the next one, which begins when that is over.  So an
-answer is never older than its question, and of 64 threads that ask at one instant one asks for
-itself, and another one for all the rest:
+A thread that asks while the question is under way waits for the next time it is asked, which begins
+when this one is over.  So an answer is never older than its question.  Of 64 threads that ask at
+one instant, one asks for itself, and another one for all the rest:
 
     thread 1   asks ─► answer
     thread 2    waits ─► asks ─► answer
@@ -40,7 +40,7 @@ class Joined(Generic[T]):
         self._ask: Final = ask
         self._lock = machine.Lock()
         self._turn = machine.Lock()
-        # Has not begun: who comes now may share its answer.
+        # Has not begun: a thread that comes now may share its answer.
         self._next: _Asking[T] | None = None
 
     def __call__(self) -> T:

@@ -1,7 +1,7 @@
 """What several coroutines ask of one broker, asked together.
 
-One request is under way to each receiver.  Whoever asks meanwhile is told by the next one, which
-asks for all that has come up by then.  So an answer is never older than its question, and a worker
+One request is under way to each receiver.  What is asked meanwhile goes into the next one, with
+all else that has come up by then.  So an answer is never older than its question, and a worker
 that takes 64 partitions over asks for 64 ends in a few requests:
 
     partition 0   asks ─► request: 0            ─► answer
@@ -73,7 +73,7 @@ class GatheredRequests(Generic[To, Asked]):
                 self._forget(to, request)
                 return await self._send(to, [*request.asked])
         finally:
-            # Whoever was given up while he waited leaves the turn to the one that is under way.
+            # A request that was given up while it waited leaves the turn to the one under way.
             if to not in self._next and to in self._turns and not self._turns[to].locked():
                 del self._turns[to]
 

@@ -7,10 +7,11 @@
 A step holds its events until they are committed, with the records that come of them.  Where all
 partitions have thousands due, each would hold a full step.  So a worker has room for four full
 steps.  A step asks for twice what the one before it has held, a quarter of a full one at least.
-It has that, or what is left, where this is worth a transaction.  Who finds less waits, and is woken
-in its turn by whoever gives something back.  It does not stand still meanwhile: its steps fire
-nothing and do all else, for requests go on to come, and an owner that commits nothing for a second
-may be taken for dead.  Where it is given room amid such a step, the next one has it.
+It has that, or what is left, where this is worth a transaction.  A partition that finds
+less waits for its turn, and is woken as others give room back.  It does not stand still meanwhile:
+its steps fire nothing and do all else, for requests go on to come, and an owner that commits
+nothing for a second may be taken for dead.  Where it is given room amid such a step, the next one
+has it.
 
 A commit may hang, for its broker is away.  Where nobody was given a share for a second though
 somebody waits, all who ask go on at once with a small one.  So does who has waited for two:
@@ -112,7 +113,7 @@ class StepShare:
 
     A step that goes on to wait (`awaits`) keeps its place for the next one, unless it fails; behind
     the last one somebody has to `leave`.  `wake` is called from any thread when it is given room.
-    All else belongs to whoever has the partition's turn.
+    All else is called by the thread that has the partition's turn.
     """
 
     def __init__(self, room: StepRoom, wake: Callable[[], object]) -> None:

@@ -7,7 +7,6 @@ from unittest.mock import MagicMock
 
 import pytest
 
-from belfry.host import machine
 from belfry.kafka.outcome import Unknown
 from belfry.partitions.step_shares import (
     FULL,
@@ -19,22 +18,7 @@ from belfry.partitions.step_shares import (
     StepRoom,
     StepShare,
 )
-
-
-class Clock:
-    """The machine's clock, which stands still."""
-
-    now_s = 1_000.0
-
-    def __call__(self) -> float:
-        return self.now_s
-
-
-@pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    found = Clock()
-    monkeypatch.setattr(machine, "monotonic", found)
-    return found
+from tests.unit.partitions.still_clock import Clock
 
 
 class Woken:

@@ -10,7 +10,6 @@ import pytest
 
 from belfry.engine.effects import Effects
 from belfry.firing.clock_guard import ClockGuard
-from belfry.host import machine
 from belfry.host.loop_threads import LoopThreads
 from belfry.kafka.outcome import Fenced, Unknown
 from belfry.partitions import steps
@@ -26,22 +25,7 @@ from belfry.partitions.step_shares import (
 )
 from belfry.partitions.surroundings import RunnerDependencies
 from belfry.settings import Settings
-
-
-class Clock:
-    """The machine's clock, which stands still."""
-
-    now_s = 1_000.0
-
-    def __call__(self) -> float:
-        return self.now_s
-
-
-@pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    found = Clock()
-    monkeypatch.setattr(machine, "monotonic", found)
-    return found
+from tests.unit.partitions.still_clock import Clock
 
 
 class Partition:
