@@ -193,7 +193,7 @@ class Steps:
             self._missing.arrived(now_ms)
 
     def _rest(self, seconds: float) -> Turns:
-        """Let so much time pass, whoever wakes the loop; less where it is to stop."""
+        """Let so much time pass, even if the loop is woken; less where it is to stop."""
         until_ms = self._clock.monotonic_ms() + 1000 * seconds
         yield seconds
         while (

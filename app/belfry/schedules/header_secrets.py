@@ -92,7 +92,7 @@ def reach_problem(
     if refused is not None:
         return (
             f"A header names the secret {refused!r}, which is none of secret_refs of the tenant's"
-            " policy: leave it out, or ask whoever operates belfry to add it there."
+            " policy: leave it out, or ask the operators of belfry to add it there."
         )
     if not allowed_hosts:
         return (

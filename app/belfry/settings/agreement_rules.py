@@ -100,7 +100,7 @@ AGREED: Final[Mapping[str, Agreed]] = {
     ),
     "assignment": Agreed(
         AgreementRule.ROLLING,
-        "whoever leads the group decides, so shares move when another one leads",
+        "the group's leader decides, so shares move when another one leads",
     ),
     "canary_interval_ms": Agreed(
         AgreementRule.ROLLING,
@@ -112,7 +112,7 @@ AGREED: Final[Mapping[str, Agreed]] = {
     ),
     "standbys": Agreed(
         AgreementRule.ROLLING,
-        "whoever leads the group decides, so their number changes with the leader",
+        "the group's leader decides, so their number changes with the leader",
     ),
     "payload_store": Agreed(
         AgreementRule.ROLLING,

@@ -50,7 +50,7 @@ def test_a_secret_that_others_need_is_not_to_be_destroyed_yet() -> None:
     assert key is not None
     assert destroy_advice("clinic", key) == (
         "The payloads of clinic are not shredded: file:clinic.keys is named by policies of a, b as"
-        " well, and whoever has it can still read them. Give a, b another secret (belfry bulk"
+        " well, and its holders can still read them. Give a, b another secret (belfry bulk"
         " rekey), then destroy this one."
     )
 
