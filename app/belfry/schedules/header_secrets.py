@@ -96,8 +96,8 @@ def reach_problem(
         )
     if not allowed_hosts:
         return (
-            "A header names a secret, and the tenant's policy has no allowed_hosts: ask whoever"
-            " operates belfry to list the hosts that may get it."
+            "A header names a secret, and the tenant's policy has no allowed_hosts: ask the"
+            " operators of belfry to list the hosts that may get it."
         )
     return None
 
