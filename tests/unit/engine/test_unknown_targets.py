@@ -12,7 +12,7 @@ NOWHERE = 99
 
 
 def ring_with_one() -> tuple[MovingRing, int, int, int]:
-    """A ring with a schedule of "demo", its group, its home and a partition that is not its home."""
+    """A ring with a schedule, its group, its home, and a partition that is not its home."""
     ring = MovingRing()
     home = ring.home("demo")
     ring.ask("demo", schedule_id="a", at=T0 + HOUR)
@@ -44,7 +44,7 @@ def test_another_target_than_the_one_that_was_asked_gets_nothing(other: int) -> 
 
 def test_a_group_stays_that_is_to_be_given_to_no_partition() -> None:
     """Only a home with a fault asks for it; it is told, and requests go on."""
-    ring, group, home, target = ring_with_one()
+    ring, group, _, target = ring_with_one()
     ring.move("demo", target)
     ring.settle()
     ring.sign(target, MoveRecord(GIVE, group, NOWHERE, 1_000_000))
