@@ -149,7 +149,7 @@ OWN: Final[Mapping[str, tuple[str, ...]]] = {
         *("batch_records", "step_bytes", "fire_chunk", "new_topics_per_second", "metrics_tenants"),
         *("webhook_in_flight", "webhook_per_host", "transaction_writer"),
         *("transactional_ids", "client_statistics_interval_ms", "checkpoint_interval_s"),
-        "checkpoint_peer_bytes_per_s",
+        *("checkpoint_peer_bytes_per_s", "commit_interval_ms"),
     ),
     "how soon it gives up: Kafka fences owners whatever it is": (
         *("session_timeout_ms", "heartbeat_interval_ms", "transaction_timeout_ms"),
