@@ -30,9 +30,11 @@ def by_hand(key: bytes, *fields: bytes | None) -> bytes:
 
 
 def test_the_proof_is_of_key_value_and_all_headers_and_comes_last() -> None:
-    signed = vouched((NEW, OLD), b"key", None, SENT)
     told = [each for name, value in SENT for each in (name.encode(), value)]
-    assert signed == [*SENT, ("belfry-origin-signature", by_hand(NEW, b"key", None, *told))]
+    for key, value in ((b"key", b"value"), (b"key", None), (None, b"value")):
+        proof = by_hand(NEW, key, value, *told)
+        signed = vouched((NEW, OLD), key, value, SENT)
+        assert signed == [*SENT, ("belfry-origin-signature", proof)]
     assert vouched((), b"key", None, SENT) == SENT
 
 
