@@ -104,10 +104,11 @@ DELIVERED = LifecycleEvent(
 
 def test_attempts_are_found_behind_whatever_else_is_told() -> None:
     long = "x" * 200
-    for asked, fire, version, due, words in product(
-        [None, "", long], [None, long], [None, 1, 2**40], [None, NOW], [None, "", long]
+    for asked, fire, version, at, due, words in product(
+        [None, "", long], [None, long], [None, 1, 2**40], [1, NOW], [None, 1, NOW], [None, long]
     ):
-        about = replace(DELIVERED, request_id=asked, fire_id=fire, version=version, due_at=due)
+        about = replace(DELIVERED, request_id=asked, fire_id=fire, version=version)
+        about.at, about.due_at = at, due
         for told in (
             about,
             replace(about, code=words),
