@@ -123,6 +123,15 @@ def test_what_a_writer_of_no_request_is_told_by() -> None:
     assert (safe.ours, safe.bounds.problem(b"\2t\2a")) == (catalogue.plain(NAME), "")
 
 
+def test_what_fastavro_fails_at_is_told_as_well(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(_writer: object) -> bytes:
+        raise ValueError("odd")
+
+    monkeypatch.setattr(catalogue, "fingerprint_of", fails)
+    expected = Rejection("schema_not_a_request", "The writer's schema is unreadable: odd")
+    assert reading_of(OURS) == expected
+
+
 def test_a_value_as_large_as_may_be_is_read_the_quick_way_too(reader: RequestReader) -> None:
     def of(size: int) -> bytes:
         fields = {"tenant": "demo", "schedule_id": "a", "at": T0, "payload": b"p" * size}
