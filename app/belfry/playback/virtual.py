@@ -94,7 +94,6 @@ class VirtualPartition:
             )
         self.to(at_ms)
         self._engine.fire_due(self._now_ms, CHUNK)
-        self._not_before_ms = 0
         self._end(self._engine.accept(batch._replace(size=ROOM), self._now_ms))
 
     def _at(self, now_ms: int) -> None:
