@@ -44,7 +44,7 @@ class Ways(Protocol):
     """How objects are reached; a problem is told as a sentence, and None is a success."""
 
     def look(self, tenant: str, schedule_id: str) -> Mapping[str, Any] | None:
-        """A schedule as HTTP shows it, or None where there is none."""
+        """A schedule as HTTP shows it, or None if there is no such schedule."""
 
     def put(self, policies: Sequence[TenantPolicy]) -> list[str | None]:
         """Write policies; for each, in order, why it was not written."""
