@@ -66,7 +66,7 @@ class VerdictWait:
         self._found.put(found)
 
     def within(self, timeout_s: float, sent: Verdict) -> Verdict | None:
-        """The verdict on what was `sent`, or None when it does not come within `timeout_s` seconds.
+        """The verdict on what was `sent`, or None if it does not come within `timeout_s` seconds.
 
         Raises `Unavailable` where the reading has ended.
         """
