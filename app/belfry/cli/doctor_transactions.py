@@ -33,7 +33,7 @@ HARM_OF_INPUTS: Final = "No request of this tenant behind it is taken in before 
 
 
 def transaction_checks(admin: Any, settings: SharedSettings) -> Iterator[Check]:
-    """One line for each partition that somebody holds back, or one that says that nobody does."""
+    """One line for each partition that a transaction holds back, or one if there is none."""
     from confluent_kafka import KafkaException
 
     from belfry.kafka.holders import Untold, untold

@@ -80,7 +80,7 @@ def create_app(
     """The application that shows the worker behind `view`; `more` adds routes to it.
 
     `parts` are opened later, and until then routes that need them answer 503. Without `parts` the
-    application shows health alone, to anybody who reaches the port. Nothing is opened here.
+    application shows health alone, to anybody who reaches the port. It opens no connection.
     """
     parts = parts or ApiDependencies(Gate(), (), _now_ms)
     # One of each for the whole application: rates and gathered reads are shared by all routes.
@@ -113,7 +113,7 @@ def create_app(
     )
     for routes in app.state.routers:
         app.include_router(routes)
-    # Behind all routes: what no route takes below /console is a file of the page.
+    # Behind all routes: any other address below /console is a file of the page.
     app.mount("/console", StaticFiles(directory=ASSETS))
     describe(app, DESCRIPTION)
     return app
@@ -171,7 +171,7 @@ def _now_ms() -> float:
 
 
 def _closing(parts: ApiDependencies) -> Callable[[FastAPI], AbstractAsyncContextManager[None]]:
-    """What ends with the application: connections to other workers."""
+    """Close connections to other workers at the end of the application."""
 
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
