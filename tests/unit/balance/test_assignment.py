@@ -76,6 +76,7 @@ def test_what_a_part_lacks_or_has_of_another_kind_is_as_if_nobody_had_said_it() 
     assert read_answer(b'{"watches":[{}]}', "w")[0] == Assignment(watches=(Watched(""),))
     odd = b'{"watches":[{"owns":"2","heartbeat":true,"ranks":3}],"heartbeat":1.5,"others":0}'
     assert read_answer(odd, "w")[0] == Assignment(watches=(Watched(""),))
+    assert read_answer(b'{"watches":3}', "w") == (Assignment(), None)
 
 
 @pytest.mark.parametrize(("format_", "own"), [(1, False), (2, True), (3, True)])
@@ -97,3 +98,4 @@ def test_a_part_out_of_a_whole_map() -> None:
     assert of_map(told, "w3").watches == (Watched("w1", 3, -1, {0: 1, 1: 0}),)
     assert of_map(told, "w3").commits_for == ()
     assert of_map(AssignmentMap(told.entries[:1]), "w1") == Assignment(False)
+    assert read_answer(told.encode(), "w2") == (of_map(told, "w2"), told)

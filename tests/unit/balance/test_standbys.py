@@ -14,7 +14,7 @@ from belfry.balance.shares import shares
 def owned_by(names: str) -> Assigner:
     """An assigner that gives partition 0 to the first of these names, and so on."""
 
-    def assigner(partitions: Sequence[int], _: Sequence[Member]) -> dict[int, str]:
+    def assigner(partitions: Sequence[int], members: Sequence[Member]) -> dict[int, str]:
         return dict(zip(partitions, names, strict=True))
 
     return assigner
@@ -62,6 +62,17 @@ def test_who_has_room_comes_before_who_is_warm_and_has_none() -> None:
     members = [Member("a"), Member("b", warm=frozenset({0, 1})), Member("c")]
     found = standbys("aaa", members, dict.fromkeys(range(3), 1))
     assert found == {"a": [], "b": [0, 2], "c": [1]}
+
+
+def test_of_two_that_have_room_the_warm_one_comes_first() -> None:
+    members = [Member("a"), Member("b"), Member("c", warm=frozenset({0}))]
+    found = standbys("aaa", members, dict.fromkeys(range(3), 1))
+    assert found == {"a": [], "b": [1, 2], "c": [0]}
+
+
+def test_who_is_warm_for_more_has_more_room() -> None:
+    members = [Member("a"), Member("b"), Member("c", warm=frozenset({0, 1}))]
+    assert standbys("aa", members, {0: 1, 1: 1}) == {"a": [], "b": [], "c": [0, 1]}
 
 
 def test_of_those_that_are_alike_the_one_with_the_most_room_comes_first() -> None:

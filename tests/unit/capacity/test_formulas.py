@@ -107,6 +107,14 @@ def test_a_partition_is_no_more_than_a_thousand_times_as_quick() -> None:
     assert dict(needs.partitions(1).terms)["rates"] == pytest.approx(rates)
 
 
+def test_a_rate_is_as_measured_where_payloads_cost_nothing() -> None:
+    cheap = {**FILE["constants"], "in_cpu_us": 0.5, "in_cpu_us_per_byte": 0}
+    needs = WorkerNeeds(
+        replace(DEMAND, fires_per_second=0), constants_from({**FILE, "constants": cheap})
+    )
+    assert dict(needs.partitions(1).terms)["rates"] == pytest.approx(1_000 / 50_000 / 0.6)
+
+
 def test_memory_of_workers_term_by_term() -> None:
     mb = 2**20 / 1e9
     # 12 partitions are held by 3 workers, of which each has four.
@@ -229,6 +237,10 @@ def test_constants_at_their_bounds(name: str, value: float) -> None:
         (given(in_cpu_us=True), "in_cpu_us is True, which is no number"),
         (given(in_cpu_us=-1), "in_cpu_us is -1; 0 to 1e15 is allowed"),
         (given(worker_mb=2e15), "worker_mb is 2000000000000000.0; 0 to 1e15 is allowed"),
+        (
+            given(row_bytes=10**15 + 1),
+            "row_bytes is 1000000000000001; 0 to 1e15 is allowed",
+        ),
         (given(full_steps=0), "full_steps is 0; 1e-09 to 1e15 is allowed"),
         (given(busy=1.1), "busy is 1.1; at most 1 is allowed"),
         (given(disk_full=1.1), "disk_full is 1.1; at most 1 is allowed"),

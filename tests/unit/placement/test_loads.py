@@ -15,7 +15,9 @@ HOMES = Homes(4)
 
 
 def test_a_tenant_of_one_shard_is_in_its_key_group() -> None:
-    loads = Loads([SHOP], KeyGroups(4))
+    groups = KeyGroups(4)
+    loads = Loads([SHOP], groups)
+    assert loads.groups is groups
     assert loads.by_group == {1684: (1, 9, 100)}
     assert loads.tenants == {1684: [SHOP]}
     assert (loads.fixed, loads.spread) == ({}, [])
@@ -55,6 +57,13 @@ def test_a_tenant_is_divided_among_the_shards_that_it_has_now() -> None:
 def test_what_is_fixed_of_several_tenants_is_added_up() -> None:
     loads = Loads([JOINED, JOINED], KeyGroups(1))
     assert loads.fixed == {0: (12, 6, 40)}
+
+
+@pytest.mark.parametrize(
+    ("partitions", "count"), [(1, 4_096), (4, 4_096), (6, 4_098), (1_000, 5_000)]
+)
+def test_groups_are_a_multiple_of_partitions(partitions: int, count: int) -> None:
+    assert KeyGroups(partitions).count == count
 
 
 @pytest.mark.parametrize(

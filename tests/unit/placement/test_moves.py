@@ -130,4 +130,11 @@ def test_a_limit_is_the_mean_and_a_part_of_it() -> None:
 def test_partitions_that_hold_something_are_told_even_beyond_the_number() -> None:
     assert weights([1], [2], fixed={4: 3}).by_partition(1) == [1, 2, 0, 0, 3]
     assert weights([1], [2], [4]).by_partition(2) == [1, 2, 4]
-    assert weights().by_partition(2) == [0, 0]
+    assert weights().by_partition(1) == [0]
+
+
+def test_a_sum_that_is_not_exact_moves_nothing() -> None:
+    # Added up group by group, this partition carries a little more than the limit of the whole.
+    made = weights([0.2] * 10, fixed={0: 10**8})
+    assert made.by_partition(1)[0] > made.limit(1, 0)
+    assert planned(made, 1, 0) == []
