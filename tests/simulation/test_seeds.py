@@ -10,7 +10,7 @@ import pytest
 
 from tests.simulation.crowded import NEVER
 from tests.simulation.faults import FILED, STEPS, STORED
-from tests.simulation.forked import ROOT, played
+from tests.simulation.forked import played
 from tests.simulation.playing import finish, start
 from tests.simulation.scenario import scenarios
 
@@ -119,7 +119,7 @@ def test_seeds_find_nothing_and_every_fault_strikes() -> None:
 def one_seed(scenario: str, seed: int, folder: Path, *more: str) -> str:
     """What a simulator prints of one seed; forked, since most of it were imports."""
     asked = ("--seeds", "1", "--first", str(seed), "--only", scenario, *more)
-    return played(ROOT / "app", asked, folder / "told", SHORT_S)
+    return played(asked, folder / "told", SHORT_S)
 
 
 def struck_in(printed: str) -> set[str]:
