@@ -15,6 +15,7 @@ import multiprocessing
 import os
 import sys
 from collections.abc import Callable, Mapping
+from contextlib import redirect_stderr, redirect_stdout
 from importlib import import_module
 from multiprocessing import forkserver
 from pathlib import Path
@@ -91,7 +92,9 @@ def _changes(texts: Mapping[str, str]) -> list[Changed]:
     found: list[Changed] = []
     for file, text in texts.items():
         path = APP / file
-        found += changes(str(path), path.read_text(encoding="utf-8"), text)
+        differing = changes(str(path), path.read_text(encoding="utf-8"), text)
+        assert differing, f"{file} does what it did"
+        found += differing
     return found
 
 
@@ -105,10 +108,10 @@ def _are_functions(texts: Mapping[str, str]) -> bool:
 
 def _play(app: str | None, texts: Mapping[str, str], options: tuple[str, ...], told: str) -> None:
     """Be a simulator: all that it prints goes to `told`."""
-    with Path(told).open("w", encoding="utf-8") as out:
+    # Behind it the streams are what they were, on which Python tells what was raised.
+    with Path(told).open("w", encoding="utf-8") as out, redirect_stdout(out), redirect_stderr(out):
         os.dup2(out.fileno(), 1)
         os.dup2(out.fileno(), 2)
-        sys.stdout = sys.stderr = out
         os.chdir(ROOT)
         # As the suite itself does (`tests/plugins/quick_starts.py`).
         sys.dont_write_bytecode = False
@@ -128,6 +131,9 @@ def _become_other(texts: Mapping[str, str]) -> None:
     # Nothing is left to do where the template has them; it passes over what it cannot import.
     for name in OURS:
         import_module(name)
+    # Some files are imported where they are needed, which is later.
+    for file in texts:
+        import_module(file.removesuffix(".py").removesuffix("/__init__").replace("/", "."))
     assert Path(sys.modules["belfry"].__file__ or "").is_relative_to(APP), sys.path
     swap(_changes(texts))
     # Whoever looks through what the template has made would have a copy of all of it.

@@ -6,7 +6,8 @@ function stays the object that everybody holds, and gets other code.
     text before ─► code ─┬─ alike but for functions ─► each function that differs gets its new code
     text behind ─► code ─┘  anything else differs    ─► `Unlike`: the file has to be imported anew
 
-What runs when a file is imported counts as "anything else": constants, classes, defaults, names.
+What runs when a file is imported counts as "anything else": constants, classes, defaults, names,
+and a function that is asked for then, whose answer somebody may keep.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from __future__ import annotations
 import gc
 from collections import defaultdict
 from collections.abc import Iterator
+from dis import get_instructions
 from types import CodeType, FunctionType
 from typing import Final, NamedTuple
 
@@ -47,8 +49,18 @@ def swap(changed: list[Changed]) -> None:
     for before, behind in changed:
         functions = held[_place(before)]
         assert functions, f"nobody holds {before.co_qualname} of {before.co_filename}"
+        kept = [each.co_qualname for each in _inside(before) if held[_place(each)]]
+        assert not kept, f"{before.co_qualname} has made these before it got its code: {kept}"
         for function in functions:
             function.__code__ = behind
+
+
+def _inside(code: CodeType) -> Iterator[CodeType]:
+    """Functions that a function makes, and those that these make."""
+    for each in code.co_consts:
+        if isinstance(each, CodeType):
+            yield each
+            yield from _inside(each)
 
 
 def _place(code: CodeType) -> tuple[object, ...]:
@@ -60,17 +72,28 @@ def _within(before: CodeType, behind: CodeType) -> Iterator[Changed]:
     """What differs in the body of a module or a class."""
     if _frame(before) != _frame(behind) or len(before.co_consts) != len(behind.co_consts):
         raise Unlike(before.co_qualname)
+    asked_for = set(_asked_for(before))
     for one, other in zip(before.co_consts, behind.co_consts, strict=True):
         if not (isinstance(one, CodeType) and isinstance(other, CodeType)):
-            if (type(one), one) != (type(other), other):
+            if not _equal(one, other):
                 raise Unlike(before.co_qualname)
         elif not _is_function(one):
             yield from _within(one, other)
         elif not _same(one, other):
             # Comprehensions and the like have run, or run once.
-            if one.co_name.startswith("<") or _outside(one) != _outside(other):
+            if one.co_name.startswith("<") or one.co_name in asked_for:
+                raise Unlike(one.co_qualname)
+            if _outside(one) != _outside(other):
                 raise Unlike(one.co_qualname)
             yield Changed(one, other)
+
+
+def _asked_for(body: CodeType) -> Iterator[str]:
+    """Names that the body of a module or a class asks for, with classes within it."""
+    yield from (each.argval for each in get_instructions(body) if each.opname == "LOAD_NAME")
+    for each in body.co_consts:
+        if isinstance(each, CodeType) and not _is_function(each):
+            yield from _asked_for(each)
 
 
 def _is_function(code: CodeType) -> bool:
@@ -84,9 +107,14 @@ def _same(one: CodeType, other: CodeType) -> bool:
     return all(
         _same(here, there)
         if isinstance(here, CodeType) and isinstance(there, CodeType)
-        else (type(here), here) == (type(there), there)
+        else _equal(here, there)
         for here, there in zip(one.co_consts, other.co_consts, strict=True)
     )
+
+
+def _equal(one: object, other: object) -> bool:
+    """Whether two constants are one; Python takes (3,) and (3.0,) for equal."""
+    return repr(one) == repr(other)
 
 
 def _frame(code: CodeType) -> tuple[object, ...]:
