@@ -88,6 +88,8 @@ class Log:
         self.end = 0
         self.open: dict[Txn, int] = {}
         self.readers: list[Task] = []
+        # Batches as they are fetched, by the order of their entries, which is never another one's.
+        self.fetched: dict[int, bytes] = {}
         # Where brokers hold copies of it, and are elected.
         self.replicas: Replicas | None = None
 
@@ -99,11 +101,8 @@ class Log:
     @property
     def stable_end(self) -> int:
         """The first offset that an undecided transaction holds back, else the end."""
-        return (
-            min(self.open.values(), default=self.end)
-            if self.replicas is None
-            else min([*self.open.values(), self.replicas.shown])
-        )
+        end = self.end if self.replicas is None else self.replicas.shown
+        return min(end, *self.open.values()) if self.open else end
 
     def cut(self, offset: int) -> list[Entry]:
         """Lose what lies from an offset on; what was lost."""
@@ -123,6 +122,8 @@ class Log:
 
     def read(self, offset: int, end: int, at_most: int) -> list[Entry]:
         """Entries from an offset on, markers included, below `end`."""
+        if offset >= end:
+            return []
         at = bisect_left(self.entries, offset, key=lambda entry: entry.offset)
         found = []
         for entry in self.entries[at : at + at_most]:

@@ -10,13 +10,17 @@ import pytest
 
 from tests.simulation.crowded import NEVER
 from tests.simulation.faults import FILED, STEPS, STORED
-from tests.simulation.forked import ROOT, played
+from tests.simulation.forked import played
 from tests.simulation.playing import finish, start
 from tests.simulation.scenario import scenarios
 
 # `make simulate` plays a thousand, and more where it is told so.
 SEEDS: Final = 400
 PROCESSES: Final = 2
+# Of those, the first one that is played again, and as many as there are scenarios.
+AGAIN: Final = 70
+# As the simulator prints of each seed where it is asked to.
+PRINTED: Final = re.compile(r"^seed (\d+) of \w+: (\w+)$", re.MULTILINE)
 # Of each scenario that is played only where it is named.
 SHARP_SEEDS: Final = 10
 # Of the one that grows, which has to come by all of these.
@@ -100,15 +104,20 @@ NOT_JUDGED: Final = (("hurried", 27), ("hurried", 73))
 NOTHING_FOUND: Final = " transactions; 0 with findings;"
 
 
-@pytest.mark.timeout(TIMEOUT_S + 30)
-def test_seeds_find_nothing_and_every_fault_strikes() -> None:
+@pytest.fixture(scope="module")
+def some_hundred() -> list[tuple[int, str]]:
+    """How two processes ended that have played some hundred seeds, and what they printed."""
     share = SEEDS // PROCESSES
-    started = [
-        start("--seeds", str(share), "--first", str(number * share), "--coverage")
-        for number in range(PROCESSES)
-    ]
+    asked = ("--seeds", str(share), "--coverage", "--prints", "--first")
+    started = [start(*asked, str(number * share)) for number in range(PROCESSES)]
     printed = [finish(each, TIMEOUT_S) for each in started]
-    assert [each.returncode for each in started] == [0] * PROCESSES, "\n".join(printed)
+    return [(each.returncode, told) for each, told in zip(started, printed, strict=True)]
+
+
+@pytest.mark.timeout(TIMEOUT_S + 30)
+def test_seeds_find_nothing_and_every_fault_strikes(some_hundred: list[tuple[int, str]]) -> None:
+    printed = [told for _, told in some_hundred]
+    assert [code for code, _ in some_hundred] == [0] * PROCESSES, "\n".join(printed)
     assert all("verified: worlds " in each for each in printed)
     struck = struck_in("\n".join(printed))
     assert struck >= {*STEPS, *OTHERS}, f"these did not strike: { ({*STEPS, *OTHERS} - struck) }"
@@ -119,7 +128,7 @@ def test_seeds_find_nothing_and_every_fault_strikes() -> None:
 def one_seed(scenario: str, seed: int, folder: Path, *more: str) -> str:
     """What a simulator prints of one seed; forked, since most of it were imports."""
     asked = ("--seeds", "1", "--first", str(seed), "--only", scenario, *more)
-    return played(ROOT / "app", asked, folder / "told", SHORT_S)
+    return played(asked, folder / "told", SHORT_S)
 
 
 def struck_in(printed: str) -> set[str]:
@@ -190,13 +199,17 @@ def test_writes_over_http_and_topics_as_targets_find_nothing_and_every_fault_str
     assert not missing, f"these did not strike: {missing}"
 
 
-@pytest.mark.timeout(2 * SHORT_S)
-def test_a_seed_is_one_run() -> None:
-    started = [start("--seeds", str(len(scenarios())), "--first", "70") for _ in range(2)]
-    prints = {re.findall(r"fingerprint: (\w+)", finish(each, SHORT_S))[0] for each in started}
-    other = finish(start("--seeds", "1", "--first", "71"), SHORT_S)
-    assert len(prints) == 1
-    assert prints.isdisjoint(re.findall(r"fingerprint: (\w+)", other))
+@pytest.mark.timeout(TIMEOUT_S + SHORT_S)
+def test_a_seed_is_one_run_whatever_was_played_before_it(
+    some_hundred: list[tuple[int, str]],
+) -> None:
+    asked = ("--seeds", str(len(scenarios())), "--first", str(AGAIN), "--prints")
+    again = PRINTED.findall(finish(start(*asked), SHORT_S))
+    before = PRINTED.findall(some_hundred[0][1])[AGAIN:]
+    assert len(again) == len(scenarios())
+    assert again == before[: len(again)]
+    prints = [fingerprint for _, fingerprint in again]
+    assert len(set(prints)) == len(prints), "two seeds are one run"
 
 
 @pytest.mark.timeout(SHORT_S + 30)

@@ -111,8 +111,7 @@ def create_app(
         *more,
         console_routes(app, is_open=parts.gate.is_open),
     )
-    for routes in app.state.routers:
-        app.include_router(routes)
+    _add(app, app.state.routers)
     # Behind all routes: any other address below /console is a file of the page.
     app.mount("/console", StaticFiles(directory=ASSETS))
     describe(app, DESCRIPTION)
@@ -160,9 +159,18 @@ def create_health_app(
     app.add_middleware(Guard, limits=replace(HEALTH, hosts=hosts))
     problem_answers.install(app)
     app.state.routers = (health_routes(view, metrics),)
-    for routes in app.state.routers:
-        app.include_router(routes)
+    _add(app, app.state.routers)
     return app
+
+
+def _add(app: FastAPI, routers: Iterable[APIRouter]) -> None:
+    """Add all routes as they were made: these routers have nothing that the application adds.
+
+    `include_router` would make each route a second time when the first request comes by, and ask
+    each router whether it has changed at every request.
+    """
+    for routes in routers:
+        app.router.routes += routes.routes
 
 
 def _now_ms() -> float:
