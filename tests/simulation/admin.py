@@ -166,12 +166,14 @@ def look_up(
     for topic, partition in places:
         for txn, start in machine().broker.log(topic, partition).open.items():
             began_ms = int(machine().broker.began_ms + txn.started_ms)
-            state = f"Prepare{txn.outcome.title()}" if txn.outcome else "Ongoing"
             known = machine().broker.coordinated
-            if txn.producer not in known or txn.epoch != known[txn.producer].epoch:
-                # No coordinator has it under way.
+            if txn.producer not in known or known[txn.producer].forgotten:
+                # No coordinator knows its producer.
                 found.append(OpenTransaction(topic, partition, start, 9, txn.epoch, began_ms))
                 continue
+            state = f"Prepare{txn.outcome.title()}" if txn.outcome else "Ongoing"
+            if known[txn.producer].txn is not txn:
+                state = "Empty"
             number = sorted(known).index(txn.producer)
             told = (txn.producer, state, began_ms, int(txn.timeout_ms))
             place = (topic, partition, start, number, txn.epoch, began_ms)

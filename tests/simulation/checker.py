@@ -25,6 +25,7 @@ from tests.simulation.fires import FiresSeen, Throttled
 from tests.simulation.governed import LIMITS, Governed, check_governed
 from tests.simulation.grown import check_places
 from tests.simulation.hanging import check_hanging
+from tests.simulation.late_markers import check_late
 from tests.simulation.priorities import check_priorities
 from tests.simulation.reading_back import check_read
 from tests.simulation.redriven import check_redriven, sent_again
@@ -76,6 +77,7 @@ def check(world: World, covered: Counter[str]) -> list[str]:
     problems += check_delivered(world, partitions)
     problems += check_topics(world, partitions)
     problems += check_hanging(world, checker.seen, checker.definitions, covered)
+    problems += check_late(world, checker.definitions, covered)
     return problems + checker.jobs.problems() + check_usage(world, partitions)
 
 

@@ -25,11 +25,16 @@ HARM: Final = {
     "schedules": "No request behind it is taken in before it ends",
     "tenants": "No policy behind it counts before it ends",
     "lifecycle": "No verdict behind it can be read before it ends",
+    "rejected": "No refused request behind it can be read before it ends",
     "deliveries": "No delivery behind it is posted before it ends",
+    "undelivered": "No dead letter behind it can be read before it ends",
 }
 # Tenants' own topics: how their names begin, and what is kept back there.
 INPUTS: Final = "schedules."
 HARM_OF_INPUTS: Final = "No request of this tenant behind it is taken in before it ends"
+# Topics of events: the one that tenants share, and how those of tenants begin.
+OUTPUTS: Final = ("fired", "fired.")
+HARM_OF_OUTPUTS: Final = "Nobody reads an event behind it before it ends, and belfry goes on firing"
 
 
 def transaction_checks(admin: Any, settings: SharedSettings) -> Iterator[Check]:
@@ -76,14 +81,28 @@ def judge(
     told = tell(found, place, settings, now_ms)
     lasts = overdue or name == "changelog" or now_ms - first.since_ms >= LONG_MS
     status = Status.PROBLEM if lasts else Status.RISK
-    harm = HARM.get(name, HARM_OF_INPUTS)
+    harm = HARM.get(name, HARM_OF_OUTPUTS if _is_output(name) else HARM_OF_INPUTS)
     yield Check("transactions", status, f"{harm}: {told.who}.", told.to_do)
+
+
+def _is_output(name: str) -> bool:
+    shared, tenants = OUTPUTS
+    return name == shared or name.startswith(tenants)
 
 
 def _places(admin: Any, settings: SharedSettings) -> list[Where]:
     topics = admin.list_topics(timeout=ASK_S).topics
     there = [topic for name in HARM if (topic := settings.topic(name)) in topics]
     there += sorted(each for each in topics if each.startswith(settings.topic(INPUTS)))
+    prefix = settings.topic("")
+    # An output topic without a leader is another finding, and hides nobody's transaction.
+    there += sorted(
+        name
+        for name, topic in topics.items()
+        if name.startswith(prefix)
+        and _is_output(name.removeprefix(prefix))
+        and all(each.leader >= 0 for each in topic.partitions.values())
+    )
     return [(topic, each) for topic in there for each in sorted(topics[topic].partitions)]
 
 

@@ -1,4 +1,4 @@
-"""Looks where a tenant or deliveries alone wait for a transaction that stays open.
+"""Looks where a tenant, deliveries or readers alone wait for a transaction that stays open.
 
 All are asked about in one question.  Where that fails, because one topic was removed or has no
 leader, each topic is asked about alone, those that failed before last, for some seconds in all:
@@ -50,7 +50,7 @@ class OtherPlaces:
         """Look once: that this fails disturbs nobody else."""
         before, self.stable = self.stable, {}
         try:
-            places = self._places.of_others(followed)
+            places = self._places.of_others(followed, before)
         except _FAILS as error:
             self._say("", error)
         else:
@@ -88,4 +88,5 @@ class OtherPlaces:
     def _say(self, topic: str, error: object) -> None:
         # Partitions that were counted may be gone.
         self._places.forget()
-        self._log.warning(f"others {topic}", _UNSEEN, topic=topic or None, cause=str(error))
+        kind = f"others {self._places.kind(topic)}"
+        self._log.warning(kind, _UNSEEN, topic=topic or None, cause=str(error))

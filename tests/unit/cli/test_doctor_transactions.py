@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from belfry.cli.check import Check, Status
-from belfry.cli.doctor_transactions import judge
+from belfry.cli.doctor_transactions import judge, transaction_checks
 from belfry.kafka.holders import OpenTransaction
 from belfry.settings import Settings
 
@@ -56,3 +58,52 @@ def test_belfrys_own_are_none_while_they_are_under_way() -> None:
 
 def test_what_has_ended_since_is_nothing() -> None:
     assert not judged(None, 0)
+
+
+@pytest.mark.parametrize(
+    ("topic", "harm"),
+    [
+        ("belfry.fired.ash", "Nobody reads an event behind it"),
+        ("belfry.fired", "Nobody reads an event behind it"),
+        ("belfry.rejected", "No refused request behind it"),
+        ("belfry.undelivered", "No dead letter behind it"),
+    ],
+)
+def test_one_where_belfry_only_writes_is_named_by_who_cannot_read(topic: str, harm: str) -> None:
+    (check,) = judged(replace(STRANGER, topic=topic), 60_001)
+    assert check.detail.startswith(harm)
+
+
+def test_topics_of_events_are_looked_at_but_for_those_without_a_leader() -> None:
+    def topic(*leaders: int) -> SimpleNamespace:
+        partitions = {number: SimpleNamespace(leader=at) for number, at in enumerate(leaders)}
+        return SimpleNamespace(partitions=partitions)
+
+    asked: list[tuple[str, int]] = []
+
+    def ends(places: Any, **_: object) -> dict[Any, Any]:
+        asked.extend((each.topic, each.partition) for each in places)
+        return {each: SimpleNamespace(result=lambda: SimpleNamespace(offset=5)) for each in places}
+
+    found = {
+        "belfry.fired.ash": topic(1, 2),
+        "belfry.fired.oak": topic(1, -1),
+        "belfry.firedmore": topic(1),
+        "shop": topic(1),
+    }
+    admin = SimpleNamespace(
+        list_topics=lambda **_: SimpleNamespace(topics=found), list_offsets=ends
+    )
+    (check,) = transaction_checks(admin, SETTINGS)
+    assert check.status is Status.OK
+    assert {*asked} == {("belfry.fired.ash", 0), ("belfry.fired.ash", 1)}
+
+
+def test_what_follows_a_roll_back_of_belfrys_own_depends_on_the_topic() -> None:
+    own = replace(STRANGER, transactional_id="belfry.2", state="Empty")
+    said = [
+        judged(replace(own, topic=each), 61_001)[0].to_do for each in (own.topic, "belfry.fired.a")
+    ]
+    assert "fires once more" in said[0]
+    assert "fires once more" not in said[1]
+    assert "`belfry verify` names" in said[1]
