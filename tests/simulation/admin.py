@@ -29,6 +29,11 @@ def _settled(value: Any) -> Future[Any]:
     return future
 
 
+def _in_metrics(topic: str) -> str:
+    """What a broker's metrics call a topic: two that are called alike cannot both be there."""
+    return topic.replace(".", "_")
+
+
 class SimAdmin:
     """Topics of the simulated broker."""
 
@@ -62,6 +67,8 @@ class SimAdmin:
                 future.set_exception(failure(code, "not authorised"))
             elif topic.topic in self._broker.topics:
                 future.set_exception(failure(KafkaError.TOPIC_ALREADY_EXISTS, "exists"))
+            elif _in_metrics(topic.topic) in map(_in_metrics, self._broker.topics):
+                future.set_exception(failure(KafkaError.TOPIC_EXCEPTION, "the name collides"))
             else:
                 self._broker.create(topic.topic, topic.num_partitions)
                 self._broker.configs[topic.topic] = dict(topic.config or {})

@@ -57,6 +57,8 @@ def check(world: World, covered: Counter[str]) -> list[str]:
         return [f"I4 {error}"]
     checker = Checker(world, partitions)
     checker.fold()
+    colliding = [] if world.colliding is None else world.colliding.check(checker.definitions)
+    checker.problems += colliding
     covered.update(f"{OUTCOME} {each.sent.action}, {each.outcome}" for each in checker.seen.taken)
     checker.given_up()
     fires = FiresSeen(checker.definitions, world.scenario.early_ms)
@@ -169,6 +171,8 @@ class Checker:
         if sent.schema_id and self._unread(sent, kept):
             return
         self._unstored = self._is_unstored(sent, kept) or self._is_beyond(sent, kept)
+        if self._world.colliding is not None and self._world.colliding.refused(sent, kept):
+            self._unstored = True
         outcome = self._outcome(sent, step)
         if bool(kept) != (outcome == "REJECTED"):
             self._wrong("I5", f"{sent.name} ended in {outcome}, and was kept {len(kept)} times")

@@ -53,6 +53,12 @@ def slow_marker(world: World) -> None:
     world.late_markers.arm()
 
 
+def collide(world: World) -> None:
+    """Two tenants whose names collide ask for the first time, at one instant."""
+    assert world.colliding is not None
+    world.colliding.begin()
+
+
 def fail_host(world: World) -> None:
     """A host of webhooks refuses, says nothing, or takes what comes and is not heard."""
     assert world.hooks is not None, "this world has no webhooks"

@@ -154,6 +154,7 @@ def _by_features(world: World) -> list[str]:
     """What hung, what moved by its spread, what targets did, and how deliveries ended."""
     found = [] if world.hanging is None else list(world.hanging.struck)
     found += [] if world.late_markers is None else world.late_markers.struck
+    found += [] if world.colliding is None else world.colliding.struck
     found += [] if world.reading is None else world.reading.struck
     found += [] if world.calling is None else world.calling.struck
     if world.respreading is not None:

@@ -9,6 +9,7 @@ from belfry.engine.partition import PartitionEngine
 from tests.simulation import topic_targets
 from tests.simulation.broker import Broker, Entry, Log
 from tests.simulation.calling import Calling
+from tests.simulation.colliding import Colliding
 from tests.simulation.day_objects import DayObjects
 from tests.simulation.delivering import settled
 from tests.simulation.direct import nodes_of
@@ -136,6 +137,8 @@ class World:
         self.respreading = self._respread(Random(f"{seed}/respreads"))
         self.hanging = self._hung(Random(f"{seed}/hangs"))
         self.late_markers = self._late(Random(f"{seed}/late markers"))
+        collides = "collide" in self.scenario.faults
+        self.colliding = Colliding(self, Random(f"{seed}/collisions")) if collides else None
 
     def _grouped(self, random: Random) -> Group | LedGroup:
         """Who deals the partitions: where others stand by, the shipped assignor."""
@@ -348,7 +351,10 @@ class World:
         engines = self._caught_up()
         delivered = self.hooks is None or settled(self.broker)
         delivered = delivered and (self.calling is None or self.calling.settled())
-        return delivered and engines is not None and not any(each.pending for each in engines)
+        if engines is None or not delivered:
+            return False
+        waits = any(each.pending for each in engines)
+        return not waits or (self.colliding is not None and self.colliding.only_losers_wait())
 
     def _caught_up(self) -> list[PartitionEngine] | None:
         """The engines of all partitions, once each has taken everything in."""
