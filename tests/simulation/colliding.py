@@ -89,5 +89,5 @@ class Colliding:
                 yield f"I54 of {' and '.join(pair)} these have topics: {there}"
         losers = self.losers()
         for name in [each for each, what in definitions.items() if what.sent.tenant in losers]:
-            self.struck.append("accepted, and the name was lost")
+            self.struck.append("a name lost")
             del definitions[name]
