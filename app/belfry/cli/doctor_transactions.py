@@ -34,6 +34,9 @@ INPUTS: Final = "schedules."
 HARM_OF_INPUTS: Final = "No request of this tenant behind it is taken in before it ends"
 # Topics of events: the one that tenants share, and how those of tenants begin.
 OUTPUTS: Final = ("fired", "fired.")
+# Tenants' own topics of dead letters.
+LETTERS: Final = "dead-letters."
+HARM_OF_LETTERS: Final = "No dead letter of this tenant behind it can be read before it ends"
 HARM_OF_OUTPUTS: Final = "Nobody reads an event behind it before it ends, and belfry goes on firing"
 
 
@@ -81,13 +84,20 @@ def judge(
     told = tell(found, place, settings, now_ms)
     lasts = overdue or name == "changelog" or now_ms - first.since_ms >= LONG_MS
     status = Status.PROBLEM if lasts else Status.RISK
-    harm = HARM.get(name, HARM_OF_OUTPUTS if _is_output(name) else HARM_OF_INPUTS)
+    harm = HARM.get(name, _harm_of_tenants(name))
     yield Check("transactions", status, f"{harm}: {told.who}.", told.to_do)
+
+
+def _harm_of_tenants(name: str) -> str:
+    """What it does in a topic of a tenant, or in the one for all tenants' events."""
+    if name.startswith(INPUTS):
+        return HARM_OF_INPUTS
+    return HARM_OF_LETTERS if name.startswith(LETTERS) else HARM_OF_OUTPUTS
 
 
 def _is_output(name: str) -> bool:
     shared, tenants = OUTPUTS
-    return name == shared or name.startswith(tenants)
+    return name == shared or name.startswith((tenants, LETTERS))
 
 
 def _places(admin: Any, settings: SharedSettings) -> list[Where]:

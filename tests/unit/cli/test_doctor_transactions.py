@@ -65,6 +65,7 @@ def test_what_has_ended_since_is_nothing() -> None:
     [
         ("belfry.fired.ash", "Nobody reads an event behind it"),
         ("belfry.fired", "Nobody reads an event behind it"),
+        ("belfry.dead-letters.ash", "No dead letter of this tenant behind it"),
         ("belfry.rejected", "No refused request behind it"),
         ("belfry.undelivered", "No dead letter behind it"),
     ],
@@ -88,6 +89,7 @@ def test_topics_of_events_are_looked_at_but_for_those_without_a_leader() -> None
     found = {
         "belfry.fired.ash": topic(1, 2),
         "belfry.fired.oak": topic(1, -1),
+        "belfry.dead-letters.ash": topic(3),
         "belfry.firedmore": topic(1),
         "shop": topic(1),
     }
@@ -96,7 +98,8 @@ def test_topics_of_events_are_looked_at_but_for_those_without_a_leader() -> None
     )
     (check,) = transaction_checks(admin, SETTINGS)
     assert check.status is Status.OK
-    assert {*asked} == {("belfry.fired.ash", 0), ("belfry.fired.ash", 1)}
+    fired = {("belfry.fired.ash", 0), ("belfry.fired.ash", 1)}
+    assert {*asked} == {*fired, ("belfry.dead-letters.ash", 0)}
 
 
 def test_what_follows_a_roll_back_of_belfrys_own_depends_on_the_topic() -> None:
