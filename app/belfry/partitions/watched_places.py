@@ -20,6 +20,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 from zlib import crc32
 
+from confluent_kafka import KafkaError, KafkaException
+
 from belfry.engine.forward import TenantInput
 from belfry.kafka.fetch_position import Where
 from belfry.kafka.log_ends import LogEnds
@@ -84,18 +86,32 @@ class WatchedPlaces:
         found += [(topic(SCHEDULES), each) for each in followed]
         return found + self._all_of(topic(TENANTS))
 
-    def of_others(self, followed: Sequence[int], again: Iterable[Where] = ()) -> list[Where]:
-        """Those that hold a tenant, deliveries or readers back and nothing else.
+    def of_others(self, followed: Sequence[int]) -> list[Where]:
+        """Those that hold a tenant, deliveries or readers back and nothing else, but for outputs.
 
-        `again` are those that were held back at the last look: of output topics these are looked at
-        once more, beside those whose turn it is.  Raises KafkaException.
+        A topic that this worker may not see is none of them.  Raises KafkaException.
         """
         inputs = [each.place for home in followed for each in self._inputs(home)]
         found = sorted((place.topic, place.partition) for place in inputs)
         for name in (DELIVERIES, *WRITTEN):
-            found += self._all_of(self._settings.topic(name))
+            try:
+                found += self._all_of(self._settings.topic(name))
+            except KafkaException as error:
+                if error.args[0].code() != KafkaError.TOPIC_AUTHORIZATION_FAILED:
+                    raise
+        return found
+
+    def outputs(self, followed: Sequence[int], again: Iterable[Where]) -> list[Where]:
+        """Those of output topics whose turn it is, and of `again` those that are looked at here.
+
+        `again` are those that were held back at the last look.
+        """
         homes = [each for each in followed if each < self._counted.homes]
-        return found + self._outputs.next(homes, self._counted.homes, {*again} - {*found})
+        return self._outputs.next(homes, self._counted.homes, again)
+
+    def is_output(self, topic: str) -> bool:
+        """Whether belfry alone writes events to it."""
+        return self._outputs.has(topic)
 
     def _all_of(self, topic: str) -> list[Where]:
         return [(topic, each) for each in self._partitions(topic)]
@@ -116,13 +132,9 @@ class WatchedPlaces:
 
     def means(self, topic: str) -> str:
         """What a transaction that stays open there keeps back, as a clause."""
-        if self._outputs.has(topic):
+        if self.is_output(topic):
             return _OUTPUT
         return _MEANS.get(self.name(topic), _TENANT_INPUT)
-
-    def kind(self, topic: str) -> str:
-        """By what failures are counted: a topic, or all output topics together."""
-        return "output topics" if self._outputs.has(topic) else topic
 
 
 class OutputRounds:

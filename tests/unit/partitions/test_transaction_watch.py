@@ -39,6 +39,7 @@ class Cluster:
         self.open: list[OpenTransaction] = []
         self.asked: list[Where] = []
         self.gone: set[str] = set()
+        self.denied: set[str] = set()
         self.away = self.mute = False
         self.asks: Callable[[], None] = lambda: None
         self.partitions: dict[int, None] = {0: None}
@@ -81,7 +82,9 @@ class Cluster:
             found = [(place, ends(place)[1]) for place in places]
             return [TopicPartition(place.topic, place.partition, end) for place, end in found]
 
-        def topics(*_: object) -> SimpleNamespace:
+        def topics(topic: str, *_: object) -> SimpleNamespace:
+            if topic in self.denied:
+                raise KafkaException(KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED))
             tenants = SimpleNamespace(partitions=dict(self.partitions))
             several = SimpleNamespace(partitions={0: None, 1: None})
             names = ("deliveries", "lifecycle", "rejected", "undelivered")
@@ -242,6 +245,77 @@ def test_only_partitions_of_this_worker_are_asked_for(
     cluster.watch.forget(1)
     cluster.look(1)
     assert set(cluster.asked) == {added, *shared}
+
+
+def test_a_topic_that_this_worker_may_not_see_is_left_out_in_silence(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster.denied.add("belfry.undelivered")
+    place = "belfry.rejected", 1
+    cluster.ends[place] = (30, 17)
+    cluster.open = [replace(STRANGER, topic=place[0], partition=place[1])]
+    monkeypatch.setattr(transaction_watch, "LOOK_S", 0.0)
+    with capture_logs() as lines:
+        cluster.look()
+    assert cluster.shown == {("rejected", 1): 60.0}
+    assert ["rejected/1" in each["event"] for each in lines] == [True]
+
+
+def test_a_topic_of_events_that_is_gone_keeps_nothing_else_from_being_seen(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster.outputs = {f"belfry.fired.t{number}": 3 for number in range(100)}
+    cluster.gone.add("belfry.fired.t99")
+    place = INPUT.topic, INPUT.partition
+    cluster.ends[place] = (30, 17)
+    cluster.open = [replace(STRANGER, topic=place[0], partition=place[1])]
+    monkeypatch.setattr(transaction_watch, "LOOK_S", 0.0)
+    # No topic is asked about alone: that would be hundreds of questions.
+    monkeypatch.setattr(other_places, "machine", None)
+    cluster.look()
+    assert cluster.shown == {("schedules.ash", 3): 60.0}
+
+
+def test_of_hundreds_that_hang_in_topics_of_events_some_are_named(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster.outputs = {"belfry.fired": 300}
+    cluster.open = [
+        replace(STRANGER, topic="belfry.fired", partition=number) for number in range(300)
+    ]
+    places = {(each.topic, each.partition): (30, 17) for each in cluster.open}
+    cluster.watch.follow(0)
+    for home in range(HOMES):
+        cluster.watch.follow(home)
+    cluster.ends |= places
+    monkeypatch.setattr(transaction_watch, "LOOK_S", 0.0)
+    with capture_logs() as lines:
+        cluster.look()
+    assert len(cluster.shown) == other_places.MOST_NAMED
+    many = [each for each in lines if "are named" in each["event"]]
+    assert [each["partitions"] for each in many] == [300]
+
+
+def test_those_who_name_nobody_in_time_keep_no_take_over_waiting(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now_s = [0.0]
+    asked: list[Where] = []
+
+    def slow(_: object, places: list[Where]) -> list[OpenTransaction]:
+        asked.extend(places)
+        now_s[0] += open_transactions.ASK_S
+        raise Untold("no answer")
+
+    clock = SimpleNamespace(monotonic=lambda: now_s[0])
+    monkeypatch.setattr(transaction_watch, "machine", clock)
+    monkeypatch.setattr(open_transactions, "look_up", slow)
+    monkeypatch.setattr(transaction_watch, "LOOK_S", 0.0)
+    others = [("belfry.deliveries", 0), ("belfry.lifecycle", 0), ("belfry.rejected", 0)]
+    cluster.ends |= dict.fromkeys([CHANGELOG, *others], (30, 17))
+    cluster.look()
+    assert asked == [CHANGELOG, others[0]]
+    assert len(cluster.shown) == 4
 
 
 def test_of_all_workers_one_looks_at_a_topic_of_events() -> None:
