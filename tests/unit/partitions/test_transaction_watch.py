@@ -276,6 +276,20 @@ def test_a_topic_of_events_that_is_gone_keeps_nothing_else_from_being_seen(
     assert cluster.shown == {("schedules.ash", 3): 60.0}
 
 
+def test_one_that_hangs_in_a_topic_of_events_is_named_at_the_next_look_whose_turn_it_may_be(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for home in range(HOMES):
+        cluster.watch.follow(home)
+    cluster.outputs = {f"belfry.fired.{name}": 1 for name in "abcdef"}
+    cluster.ends["belfry.fired.a", 0] = (30, 17)
+    cluster.open = [replace(STRANGER, topic="belfry.fired.a", partition=0)]
+    monkeypatch.setattr(watched_places, "MOST_OUTPUTS", 2)
+    monkeypatch.setattr(transaction_watch, "LOOK_S", 0.0)
+    cluster.look()
+    assert cluster.shown == {("fired.a", 0): 60.0}
+
+
 def test_of_hundreds_that_hang_in_topics_of_events_some_are_named(
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -283,11 +297,9 @@ def test_of_hundreds_that_hang_in_topics_of_events_some_are_named(
     cluster.open = [
         replace(STRANGER, topic="belfry.fired", partition=number) for number in range(300)
     ]
-    places = {(each.topic, each.partition): (30, 17) for each in cluster.open}
-    cluster.watch.follow(0)
     for home in range(HOMES):
         cluster.watch.follow(home)
-    cluster.ends |= places
+    cluster.ends |= {("belfry.fired", number): (30, 17) for number in range(300)}
     monkeypatch.setattr(transaction_watch, "LOOK_S", 0.0)
     with capture_logs() as lines:
         cluster.look()
