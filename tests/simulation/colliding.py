@@ -5,6 +5,7 @@
 
 Whose topic is there has the name: what it asked for fires.  What the other one asked for is refused
 (`tenant_collides`), or was accepted just before and waits for a topic: none of it fires (I54).
+Once all is quiet both ask once more, and nobody may take the one for the other.
 """
 
 from __future__ import annotations
@@ -27,6 +28,8 @@ PAIRS: Final = (("elm.x", "elm_x"), ("fir_y", "fir.y"), ("oak.z.a", "oak_z.a"))
 REFUSAL: Final = b"tenant_collides"
 # When such tenants ask again, in milliseconds.
 AGAIN_MS: Final = (0.0, 30.0, 400.0, 3_000.0)
+# So long after the faults all workers know whose topics are there.
+KNOWN_MS: Final = 15_000.0
 
 
 @dataclass(slots=True)
@@ -37,6 +40,8 @@ class Colliding:
     random: Random
     begun: int = 0
     struck: list[str] = field(default_factory=list)
+    # What was asked for once all was quiet.
+    last: set[str] = field(default_factory=set)
 
     def begin(self) -> None:
         """Both of the next pair ask for the first time, at one instant, and again."""
@@ -52,13 +57,19 @@ class Colliding:
             after_ms = self.random.choice(AGAIN_MS)
             self.world.stage.later(after_ms, lambda tenant=tenant: self._send(tenant))  # type: ignore[misc]
 
-    def _send(self, tenant: str) -> None:
+    def ask_last(self) -> None:
+        """All ask once more, when everybody knows whose topics are there."""
+        self.world.stage.sleep(KNOWN_MS)
+        for pair in PAIRS[: self.begun]:
+            self.last.update(self._send(tenant) for tenant in pair)
+
+    def _send(self, tenant: str) -> str:
         load, number = self.world.load, len(self.world.load.sent)
         at_ms = self.world.broker.now_ms() + self.random.choice((0, 200, 2_000, 6_000))
         request_id = f"id-{number}" if self.random.random() < 0.5 else None
-        load.send(
-            Sent(f"c{number}", tenant, f"plain-{number}", "UPSERT", {"at": at_ms}, request_id)
-        )
+        sent = Sent(f"c{number}", tenant, f"plain-{number}", "UPSERT", {"at": at_ms}, request_id)
+        load.send(sent)
+        return sent.name
 
     def losers(self) -> set[str]:
         """Those whose topic is not there."""
@@ -79,7 +90,8 @@ class Colliding:
         """Whether a request was refused since a name was another tenant's."""
         codes = [dict(each.headers or ()).get("belfry-error-code") for each in kept]
         paired = any(sent.tenant in pair for pair in PAIRS[: self.begun])
-        return paired and codes == [REFUSAL]
+        had = sent.name in self.last and sent.tenant not in self.losers()
+        return paired and codes == [REFUSAL] and not had
 
     def check(self, definitions: dict[str, Definition]) -> Iterator[str]:
         """What is wrong with who has which topic; what can never fire is left out from here on."""
@@ -89,5 +101,7 @@ class Colliding:
                 yield f"I54 of {' and '.join(pair)} these have topics: {there}"
         losers = self.losers()
         for name in [each for each, what in definitions.items() if what.sent.tenant in losers]:
+            if name in self.last:
+                yield f"I54 {name} was accepted, and its name is another tenant's"
             self.struck.append("a name lost")
             del definitions[name]

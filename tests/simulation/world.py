@@ -289,6 +289,8 @@ class World:
     def drain(self) -> bool:
         """Wait until everything due has left; False where that does not come."""
         self._wait_for_markers()
+        if self.colliding is not None:
+            self.colliding.ask_last()
         if self.load.features is not None:
             self._wait_for_features()
         elif self.scenario.bulk and self.scenario.faults.get("refuse_topic"):
