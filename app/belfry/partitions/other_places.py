@@ -53,6 +53,7 @@ class OtherPlaces:
         self._told = told
         self._log = log
         self._failed: set[str] = set()
+        self._silent = False
         self.stable: dict[Where, int] = {}
         self.stuck: list[Where] = []
 
@@ -71,8 +72,10 @@ class OtherPlaces:
         )
 
     def _look_at_outputs(self, places: list[Where]) -> None:
-        found = self._told(places)
-        if found is None:
+        found, before = self._told(places), self._silent
+        self._silent = found is None
+        if self._silent and before:
+            # Once is a busy machine, or who leads what was to be learned first.
             self._say("output topics", "no broker answers in time")
         self.stable |= found or {}
 

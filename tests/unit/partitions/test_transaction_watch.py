@@ -272,8 +272,14 @@ def test_a_topic_of_events_that_is_gone_keeps_nothing_else_from_being_seen(
     monkeypatch.setattr(transaction_watch, "LOOK_S", 0.0)
     # No topic is asked about alone: that would be hundreds of questions.
     monkeypatch.setattr(other_places, "machine", None)
-    cluster.look()
+    for home in range(HOMES):
+        cluster.watch.follow(home)
+    with capture_logs() as lines:
+        cluster.look(1)
+        assert not lines
+        cluster.look(1)
     assert cluster.shown == {("schedules.ash", 3): 60.0}
+    assert [each.get("topic") for each in lines] == ["output topics", None]
 
 
 def test_one_that_hangs_in_a_topic_of_events_is_named_at_the_next_look_whose_turn_it_may_be(
