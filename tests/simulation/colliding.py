@@ -51,25 +51,27 @@ class Colliding:
         self.begun += 1
         self.struck.append("names collide")
         for tenant in self.random.sample(pair, 2):
-            self._send(tenant)
+            self._ask(tenant)
         for _ in range(self.random.randint(0, 4)):
             tenant = self.random.choice(pair)
             after_ms = self.random.choice(AGAIN_MS)
-            self.world.stage.later(after_ms, lambda tenant=tenant: self._send(tenant))  # type: ignore[misc]
+            self.world.stage.later(after_ms, lambda tenant=tenant: self._ask(tenant))  # type: ignore[misc]
 
     def ask_last(self) -> None:
         """All ask once more, when everybody knows whose topics are there."""
         self.world.stage.sleep(KNOWN_MS)
         for pair in PAIRS[: self.begun]:
-            self.last.update(self._send(tenant) for tenant in pair)
+            for tenant in pair:
+                self._ask(tenant)
+                self.last.add(self.world.load.sent[-1].name)
 
-    def _send(self, tenant: str) -> str:
+    def _ask(self, tenant: str) -> None:
         load, number = self.world.load, len(self.world.load.sent)
         at_ms = self.world.broker.now_ms() + self.random.choice((0, 200, 2_000, 6_000))
         request_id = f"id-{number}" if self.random.random() < 0.5 else None
-        sent = Sent(f"c{number}", tenant, f"plain-{number}", "UPSERT", {"at": at_ms}, request_id)
-        load.send(sent)
-        return sent.name
+        load.send(
+            Sent(f"c{number}", tenant, f"plain-{number}", "UPSERT", {"at": at_ms}, request_id)
+        )
 
     def losers(self) -> set[str]:
         """Those whose topic is not there."""
