@@ -203,6 +203,8 @@ class Broker:
         self.copied_until_ms = 0.0
         # Which markers never come (`hanging`).
         self.loses_marker: Callable[..., bool] | None = None
+        # Which one comes late, and by how much (`late_markers`).
+        self.slows_marker: Callable[[Txn], tuple[Log, float] | None] | None = None
         self.order = 0
         self.decided = 0
 
@@ -360,6 +362,7 @@ class Broker:
             left = [log for log in left if not loses(txn, log, fenced=fenced)]
         if not left:
             known.txn, known.last_outcome = None, outcome
+        late = None if self.slows_marker is None else self.slows_marker(txn)
 
         def mark(log: Log) -> None:
             self.order += 1
@@ -382,7 +385,10 @@ class Broker:
                 known.txn, known.last_outcome = None, outcome
 
         for log in tuple(left):
-            self.stage.later(self.stage.random.random() * slow_ms, lambda log=log: mark(log))  # type: ignore[misc]
+            after_ms = self.stage.random.random() * slow_ms
+            if late is not None and late[0] is log:
+                after_ms = late[1]
+            self.stage.later(after_ms, lambda log=log: mark(log))  # type: ignore[misc]
 
     def _expire_later(self, known: Coordinated, txn: Txn, timeout_ms: float) -> None:
         def expire() -> None:

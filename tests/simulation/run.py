@@ -95,6 +95,8 @@ def _simulated(scenario: Scenario, seed: int, *, replays: bool, verify: str) -> 
     try:
         with replaced(_doors(world)), counted(covered):
             passes = _passes(world, looks, verify)
+            if passes is not None and world.hanging is not None:
+                world.hanging.looks = passes.look_while_hanging
             _play(world, looks, passes)
             healed = world.drain()
             crowds = crowded.found_in(world)
@@ -169,6 +171,8 @@ def _struck(world: World) -> list[str]:
 def _by_features(world: World) -> list[str]:
     """What hung, what moved by its spread, what targets did, and how deliveries ended."""
     found = [] if world.hanging is None else list(world.hanging.struck)
+    found += [] if world.late_markers is None else world.late_markers.struck
+    found += [] if world.colliding is None else world.colliding.struck
     found += [] if world.reading is None else world.reading.struck
     found += [] if world.calling is None else world.calling.struck
     if world.respreading is not None:

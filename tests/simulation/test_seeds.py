@@ -52,6 +52,14 @@ FORGOTTEN_SEEDS: Final = 40
 # Of `crowded`, in which all of this has to happen to steps.
 CROWDED_SEEDS: Final = 12
 CROWDED: Final = ("waited for room", "given room", "went without room", "cut short by room")
+# Of these three in turn, in which all of this has to come about.
+HELD_BACK: Final = ("hung_outputs", "late_markers", "collisions")
+HELD_BACK_SEEDS: Final = 18
+STRUCK_HELD_BACK: Final = (
+    *("hangs in an output", "hangs in lifecycle", "hangs in rejected", "hangs in undelivered"),
+    *("a marker late in an output", "a marker late in the changelog"),
+    *("names collide", "a name lost"),
+)
 # They run at the lowest priority in `make test`, beside tests that start brokers.
 TIMEOUT_S: Final = 1_800.0
 SHORT_S: Final = 900.0
@@ -138,7 +146,7 @@ def struck_in(printed: str) -> set[str]:
 
 @pytest.mark.timeout(SHORT_S + 30)
 def test_scenarios_that_are_sharp_for_planted_bugs_find_nothing_without_them() -> None:
-    alone = {"grown", "days", "forgotten", "grown_late", "crowded", *OUTSIDE}
+    alone = {"grown", "days", "forgotten", "grown_late", "crowded", *OUTSIDE, *HELD_BACK}
     named = [each.name for each in scenarios() if each.named and each.name not in alone]
     started = start("--seeds", str(SHARP_SEEDS * len(named)), "--only", ",".join(named))
     printed = finish(started, SHORT_S)
@@ -210,6 +218,16 @@ def test_a_seed_is_one_run_whatever_was_played_before_it(
     assert again == before[: len(again)]
     prints = [fingerprint for _, fingerprint in again]
     assert len(set(prints)) == len(prints), "two seeds are one run"
+
+
+@pytest.mark.timeout(SHORT_S + 30)
+def test_what_hangs_where_others_read_or_comes_late_holds_nothing_else_back() -> None:
+    asked = ("--seeds", str(HELD_BACK_SEEDS), "--only", ",".join(HELD_BACK), "--verify", "all")
+    started = start(*asked)
+    printed = finish(started, SHORT_S)
+    assert started.returncode == 0, printed
+    missing = {*STRUCK_HELD_BACK} - struck_in(printed)
+    assert not missing, f"these did not strike: {missing}"
 
 
 @pytest.mark.timeout(SHORT_S + 30)

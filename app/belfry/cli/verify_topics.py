@@ -115,8 +115,9 @@ class TopicReader:
     def read(self, starts: Places, ends: Places) -> Iterator[list[Message]]:
         """Records of partitions from these offsets up to before those.
 
-        They come in batches, in order within a partition; partitions mix. Raises `NothingComes` if
-        no record comes for `ANSWER_S` seconds.
+        They come in batches, in order within a partition; partitions mix. Raises `NothingComes`
+        if no record that is still to be read comes for `ANSWER_S` seconds: a transaction may be
+        open in a partition, while others grow behind their ends.
         """
         at = {place: start for place, start in starts.items() if start < ends[place]}
         self._consumer.assign([TopicPartition(*place, start) for place, start in at.items()])
@@ -124,10 +125,12 @@ class TopicReader:
         while at:
             found: list[Message] = []
             for message in self._some():
-                moved = monotonic()
-                self._take(message, at, ends, found)
+                if self._take(message, at, ends, found):
+                    moved = monotonic()
             if found:
                 yield found
+                # Whoever takes them may take a while.
+                moved = monotonic()
             if monotonic() - moved > ANSWER_S:
                 topics = ", ".join(sorted({topic for topic, _ in at}))
                 raise NothingComes(
@@ -147,8 +150,9 @@ class TopicReader:
         at: dict[tuple[str, int], int],
         ends: Places,
         found: list[Message],
-    ) -> None:
-        """Take a record into `found`, or note that a partition has come to its end.
+    ) -> bool:
+        """Take a record into `found`, or note that a partition has come to its end; whether it is
+        of a partition that is still to be read.
 
         Offsets have gaps where markers and aborted records are, so a partition may end without a
         record at `end - 1`; the client then tells its end.
@@ -157,9 +161,9 @@ class TopicReader:
         if error is not None and error.code() != KafkaError._PARTITION_EOF:
             if error.fatal() or not error.retriable():
                 raise self._cluster.unavailable(error, message.topic() or "")
-            return
+            return False
         if place not in at:
-            return
+            return False
         offset = message.offset() or 0
         if error is None and offset < ends[place]:
             found.append(message)
@@ -167,6 +171,7 @@ class TopicReader:
         at[place] = offset + (error is None)
         if at[place] >= ends[place]:
             del at[place]
+        return True
 
     def key_at(self, topic: str, partition: int, offset: int) -> bytes | None:
         """The key of this very record, None where it is not in the log any more."""

@@ -23,6 +23,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Final
 
 import structlog
 
@@ -41,6 +42,12 @@ from belfry.store.layout.manifests import Manifest
 from belfry.store.ordered_map import Damaged
 from belfry.store.replay import HoleInChangelog, Replay
 from belfry.store.schedules import ScheduleStore
+
+# What a fence waits for, if it takes long; for people.
+FENCES: Final = (
+    "nothing fires before Kafka has ended the former owner's last transaction, in all partitions"
+    " that it wrote to; where that lasts, `belfry doctor` names them"
+)
 
 log = structlog.get_logger(__name__)
 
@@ -117,7 +124,7 @@ class TakeOver:
             self._evidence.check(replay, lambda: changelog.hides)
             _leave_what_others_can_fire(replay, leaves)
             self._moved(Event.CAUGHT_UP)
-            producer.open()
+            self._fence(producer)
             self._moved(Event.FENCED)
             self._failpoint("R2")
             try:
@@ -141,6 +148,14 @@ class TakeOver:
         except BaseException:
             rows.close()
             raise
+
+    def _fence(self, producer: StepProducer) -> None:
+        """Fence the former owner, and show what a fence that takes long waits for."""
+        self._reading.held_by = FENCES
+        try:
+            producer.open()
+        finally:
+            self._reading.held_by = ""
 
     def _open(
         self, changelog: ChangelogReader, warm: tuple[RocksMap, Replay] | None
