@@ -8,7 +8,13 @@ from typing import Any
 import pytest
 
 from belfry.host.clock import SystemClock
-from belfry.partitions.upkeep import HEARTBEAT_MS, JOBS_EVERY_S, MOVES_EVERY_S, Upkeep
+from belfry.partitions.upkeep import (
+    HEARTBEAT_MS,
+    JOBS_EVERY_S,
+    MOVES_EVERY_S,
+    Upkeep,
+    sweep_every_ms,
+)
 
 
 def longest_s(*, under_way: bool, moves: bool, may_fire: bool = True) -> float:
@@ -37,6 +43,53 @@ def test_slices_of_a_group_that_leaves_follow_one_another_soon(
 ) -> None:
     assert longest_s(under_way=under_way, moves=moves, may_fire=may_fire) == longest
     assert MOVES_EVERY_S < JOBS_EVERY_S / 10
+
+
+@pytest.mark.parametrize(
+    ("behind", "swept"), [(False, [1_000, 5_000, 9_000]), (True, [*range(100, 9_901, 100)])]
+)
+def test_an_owner_sweeps_at_its_pace_or_soon_where_it_is_behind(
+    behind: bool, swept: list[int]
+) -> None:
+    found: list[int] = []
+    guard: Any = SimpleNamespace(may_fire=True, wants_probe=lambda _now_ms: False)
+    leasing: Any = SimpleNamespace(wants_commit=lambda _lease: False)
+    jobs = SimpleNamespace(under_way=False)
+    engine = SimpleNamespace(
+        sweeps_behind=behind, jobs=jobs, sweep=lambda now_ms, _rows: found.append(now_ms)
+    )
+    owned: Any = SimpleNamespace(
+        keeps_state=True, engine=engine, resigning=None, tenant_inputs=None,
+        rows=SimpleNamespace(flush=lambda: None),
+        producer=SimpleNamespace(lease=None),
+    )  # fmt: skip
+    upkeep = Upkeep(guard, leasing, SystemClock())
+    upkeep.sweep_every_ms = sweep_every_ms(64)
+    upkeep._swept_ms = 0.0 if behind else -3_000.0
+    for now_ms in range(100, 10_000, 100):
+        upkeep.add_to(owned, None, now_ms, lambda at=now_ms: at)  # type: ignore[misc]
+    assert found == swept
+
+
+def test_a_store_that_was_just_taken_over_is_not_flushed_at_once() -> None:
+    """What it holds in memory was read from the log a moment ago; each flush writes a file."""
+    guard: Any = SimpleNamespace(may_fire=False, wants_probe=lambda _now_ms: False)
+    leasing: Any = SimpleNamespace(wants_commit=lambda _lease: False)
+    flushes: list[int] = []
+    owned: Any = SimpleNamespace(
+        keeps_state=True,
+        engine=SimpleNamespace(sweeps_behind=False, jobs=SimpleNamespace(under_way=False)),
+        producer=SimpleNamespace(lease=None),
+        resigning=None,
+        tenant_inputs=None,
+    )
+    upkeep = Upkeep(guard, leasing, SystemClock())
+    upkeep.begin(100_000.0)
+    for now_ms in range(100_000, 145_000, 500):
+        owned.rows = SimpleNamespace(flush=lambda at=now_ms: flushes.append(at))
+        upkeep.committed(now_ms)
+        upkeep.add_to(owned, None, now_ms, lambda: 0)
+    assert flushes == [120_000, 140_000]
 
 
 def test_a_new_owner_proves_less_and_less_often_that_it_is_one() -> None:
