@@ -83,8 +83,8 @@ class Walk(NamedTuple):
     met: bool
 
 
-# Nothing was met from the start to the end.
-DONE: Final = Walk(None, met=False)
+# Nothing was met from the start to the end; no name is empty.
+DONE: Final = Walk(b"", met=False)
 
 
 class Room(NamedTuple):
