@@ -63,7 +63,10 @@ class SharedClient:
         self.moved = MovedLeaders()
         self._levels: GatheredRequests[int, str] = GatheredRequests(self._levels_of)
         self._looks: GatheredRequests[None, str] = GatheredRequests(self._learn)
-        self._coordinators: GatheredRequests[int, str] = GatheredRequests(self._coordinators_by)
+        # Another broker is asked sooner where a silent one is not waited for twice.
+        self._coordinators: GatheredRequests[int, str] = GatheredRequests(
+            self._coordinators_by, share_failures=True
+        )
         self._followed: set[str] = set()
         self._users: set[int] = set()
         self._starting = asyncio.Lock()
