@@ -137,6 +137,15 @@ def test_a_roll_back_begins_where_the_step_began() -> None:
     assert driver.engine.pending == 1
 
 
+def test_sweeps_are_awaited_until_nothing_of_it_is_left() -> None:
+    driver, awaited = removed(25), list[tuple[bool, int]]()
+    for _ in range(6):
+        awaited.append((driver.engine.sweeps_awaited, driver.engine.pending))
+        driver.sweep(T0 + 6, at_most=10)
+    # The last ones are walks that meet nobody any more.
+    assert awaited == [(False, 26), (True, 16), (True, 6), (True, 1), (True, 1), (False, 1)]
+
+
 def test_what_changed_in_the_step_that_passed_it_over_is_cancelled_by_the_next_walk() -> None:
     """A time-out lets the second one go in the same step, so the sweep leaves it alone."""
     driver = Driver()

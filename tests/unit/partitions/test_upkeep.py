@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from belfry.host import rocks
 from belfry.host.clock import SystemClock
 from belfry.partitions.upkeep import (
     HEARTBEAT_MS,
@@ -46,17 +48,26 @@ def test_slices_of_a_group_that_leaves_follow_one_another_soon(
 
 
 @pytest.mark.parametrize(
-    ("behind", "swept"), [(False, [1_000, 5_000, 9_000]), (True, [*range(100, 9_901, 100)])]
+    ("behind", "awaited", "swept"),
+    [
+        (False, False, [1_000, 5_000, 9_000]),
+        (False, True, [*range(1_000, 9_001, 1_000)]),
+        (True, False, [*range(100, 9_901, 100)]),
+        (True, True, [*range(100, 9_901, 100)]),
+    ],
 )
-def test_an_owner_sweeps_at_its_pace_or_soon_where_it_is_behind(
-    behind: bool, swept: list[int]
+def test_an_owner_sweeps_at_its_pace_or_sooner_where_it_is_behind_or_awaited(
+    behind: bool, awaited: bool, swept: list[int]
 ) -> None:
     found: list[int] = []
     guard: Any = SimpleNamespace(may_fire=True, wants_probe=lambda _now_ms: False)
     leasing: Any = SimpleNamespace(wants_commit=lambda _lease: False)
     jobs = SimpleNamespace(under_way=False)
     engine = SimpleNamespace(
-        sweeps_behind=behind, jobs=jobs, sweep=lambda now_ms, _rows: found.append(now_ms)
+        sweeps_behind=behind,
+        sweeps_awaited=awaited,
+        jobs=jobs,
+        sweep=lambda now_ms, _rows: found.append(now_ms),
     )
     owned: Any = SimpleNamespace(
         keeps_state=True, engine=engine, resigning=None, tenant_inputs=None,
@@ -65,7 +76,7 @@ def test_an_owner_sweeps_at_its_pace_or_soon_where_it_is_behind(
     )  # fmt: skip
     upkeep = Upkeep(guard, leasing, SystemClock())
     upkeep.sweep_every_ms = sweep_every_ms(64)
-    upkeep._swept_ms = 0.0 if behind else -3_000.0
+    upkeep._swept_ms = 0.0 if behind or awaited else -3_000.0
     for now_ms in range(100, 10_000, 100):
         upkeep.add_to(owned, None, now_ms, lambda at=now_ms: at)  # type: ignore[misc]
     assert found == swept
@@ -78,7 +89,9 @@ def test_a_store_that_was_just_taken_over_is_not_flushed_at_once() -> None:
     flushes: list[int] = []
     owned: Any = SimpleNamespace(
         keeps_state=True,
-        engine=SimpleNamespace(sweeps_behind=False, jobs=SimpleNamespace(under_way=False)),
+        engine=SimpleNamespace(
+            sweeps_behind=False, sweeps_awaited=False, jobs=SimpleNamespace(under_way=False)
+        ),
         producer=SimpleNamespace(lease=None),
         resigning=None,
         tenant_inputs=None,
@@ -90,6 +103,34 @@ def test_a_store_that_was_just_taken_over_is_not_flushed_at_once() -> None:
         upkeep.committed(now_ms)
         upkeep.add_to(owned, None, now_ms, lambda: 0)
     assert flushes == [120_000, 140_000]
+
+
+def test_a_store_of_which_checkpoints_are_kept_is_flushed_before_its_links_are_wanted(
+    tmp_path: Path,
+) -> None:
+    """Its memory would hold up the partition while they are made; so it is flushed beforehand."""
+    guard: Any = SimpleNamespace(may_fire=False, wants_probe=lambda _now_ms: False)
+    leasing: Any = SimpleNamespace(wants_commit=lambda _lease: False)
+    flushed_ago: list[float] = []
+    rows = rocks.RocksMap(tmp_path)
+    owned: Any = SimpleNamespace(
+        keeps_state=True, rows=rows,
+        engine=SimpleNamespace(
+            sweeps_behind=False, sweeps_awaited=False, jobs=SimpleNamespace(under_way=False)
+        ),
+        producer=SimpleNamespace(lease=None), resigning=None, tenant_inputs=None,
+    )  # fmt: skip
+    flush, flushes = rows.flush, list[None]()
+    rows.flush = lambda: flushes.append(flush())  # type: ignore[method-assign]
+    checkpoint = lambda _rows, ago_ms: flushed_ago.append(ago_ms)  # noqa: E731
+    upkeep = Upkeep(guard, leasing, SystemClock(), checkpoint)
+    upkeep.begin(100_000.0)
+    for now_ms in (100_000, 100_500, 101_000):
+        upkeep.committed(now_ms)
+        upkeep.add_to(owned, None, now_ms, lambda: 0)
+    rows.close()
+    assert flushed_ago == [0, 500, 1_000]
+    assert len(flushes) == 1
 
 
 def test_a_new_owner_proves_less_and_less_often_that_it_is_one() -> None:
