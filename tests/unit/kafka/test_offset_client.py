@@ -128,6 +128,9 @@ def test_an_end_alone_is_one_request(
     assert (end, len(sent)) == ((OFFSET_INVALID, 1), 1)
     assert client.get_watermark_offsets(place(1), SOON_S) == (0, 1)
     assert len(sent) == 3
+    uncommitted = connect(**{"isolation.level": "read_uncommitted"})
+    uncommitted.get_watermark_offsets(place(1), SOON_S, end_alone=True)
+    assert [each._isolation_level for each in (sent[0], sent[-1])] == [1, 0]
 
 
 def test_what_threads_ask_at_once_goes_to_a_broker_together(
