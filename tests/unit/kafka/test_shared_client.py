@@ -179,10 +179,11 @@ def test_those_who_look_for_coordinators_wait_for_a_silent_broker_once() -> None
     """A second wait of its own would come to the same, later."""
 
     async def play() -> None:
-        made, asked = await connections(3), list[Any]()
+        made, asked, is_asked = await connections(3), list[Any](), asyncio.Event()
 
         async def times_out(_node: int, request: Any) -> None:
             asked.append(request)
+            is_asked.set()
             await asyncio.sleep(0.01)
             raise RequestTimedOutError
 
@@ -190,8 +191,7 @@ def test_those_who_look_for_coordinators_wait_for_a_silent_broker_once() -> None
         made[0]._client.send = times_out
         looks = [each.coordinator_of(f"id-{number}") for number, each in enumerate(made)]
         first = asyncio.create_task(looks[0])
-        while not asked:
-            await asyncio.sleep(0)
+        await is_asked.wait()
         found = await asyncio.gather(first, *looks[1:], return_exceptions=True)
         assert [type(each) for each in found] == [Lost] * 3
         assert len(asked) == 1
