@@ -26,8 +26,14 @@ class SimFetcher:
     """`Fetcher`: answers of one partition after the other."""
 
     def __init__(
-        self, _properties: Mapping[str, Any], _answer_bytes: int = 0, sip_s: float = 0.0
+        self,
+        _properties: Mapping[str, Any],
+        _answer_bytes: int = 0,
+        sip_s: float = 0.0,
+        wait_s: float = 0.0,
     ) -> None:
+        # An answer comes as soon as there is something, however long a broker would wait.
+        del wait_s
         self._machine = machine()
         self._sip_ms = 1000 * sip_s
         # When a partition is asked for again, after a small answer.

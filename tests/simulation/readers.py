@@ -136,9 +136,14 @@ class SimConsumer:
         return found
 
     def get_watermark_offsets(
-        self, partition: TopicPartition, timeout: float = -1, cached: bool = False
+        self,
+        partition: TopicPartition,
+        timeout: float = -1,
+        cached: bool = False,
+        end_alone: bool = False,
     ) -> tuple[int, int]:
         """First offset, and where a reader of this isolation stops today."""
+        del cached, end_alone
         weather = self._machine.weather
         if weather.strikes(weather.no_answer) or not self._machine.travel(timeout * 1000):
             raise failure(KafkaError._TRANSPORT, "no answer")

@@ -180,6 +180,13 @@ class AfterAcks:
 
     # -- what is looked at now and then ----------------------------------------------------------
 
+    @property
+    def is_awaited(self) -> bool:
+        """Whether somebody waits for what `sweep` sees: that a group has ended, or that nobody can
+        acknowledge any more.
+        """
+        return bool(self._dependents.locks)
+
     def sweep(self, step: Step) -> None:
         """Look at some of the schedules that others wait for."""
         if not self._dependents.locks:

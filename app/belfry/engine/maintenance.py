@@ -64,6 +64,11 @@ class Maintenance:
         self.oldest = Oldest(store, tenants, waiting, lambda: tallies.pending)
         self.stale = Stale(store, tenants)
 
+    @property
+    def under_way(self) -> bool:
+        """Whether schedules of removed tenants, or instants of old time zone data, are left."""
+        return self._removal.under_way or self._zones.under_way
+
     def sweep(self, step: Step, at_most: int) -> None:
         """Look at the next rows: `at_most` of them, or a multiple where most are left alone."""
         self.retention.sweep(step, at_most)
@@ -83,8 +88,8 @@ class Walk(NamedTuple):
     met: bool
 
 
-# Nothing was met from the start to the end.
-DONE: Final = Walk(None, met=False)
+# Nothing was met from the start to the end; no name is empty.
+DONE: Final = Walk(b"", met=False)
 
 
 class Room(NamedTuple):
@@ -111,6 +116,8 @@ class Removal:
         self._waiting = waiting
         self._walks: Tracked[bytes, Walk] = Tracked(undo)
         self._regroupings = 0
+        # Whether the last sweep left something to the next one.
+        self.under_way = False
 
     def sweep(self, step: Step, at_most: int) -> None:
         """Cancel at most `at_most` schedules of removed tenants, among a multiple of names."""
@@ -120,10 +127,11 @@ class Removal:
             # It came back, and is walked through anew once it is removed again; or schedules of it
             # may have come with its group.
             del self._walks[name]
-        room = Room(at_most * MORE, at_most)
+        room, self.under_way = Room(at_most * MORE, at_most), False
         for name in removed:
             if self._walks.get(name) == DONE or self._tenants.is_quiet(name):
                 continue
+            self.under_way = True
             room = self._walk(self._tenants.of_bytes(name), room, step)
             if room.names <= 0 or room.ends <= 0:
                 return

@@ -99,6 +99,11 @@ class Metering:
             row = self._up_to_now(name, step)
             self._keep(name, row.used(accepted, fired.get(name, 0), grown.get(name, 0)))
 
+    @property
+    def under_way(self) -> bool:
+        """Whether a look at all rows has begun and is not at its end."""
+        return bool(self._length_ms) and self._began_ms >= self._next_ms
+
     def sweep(self, step: Step, at_most: int) -> None:
         """Tell of periods that are over, among the next `at_most` tenants."""
         self._begin_or_end(step)

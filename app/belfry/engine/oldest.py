@@ -2,7 +2,8 @@
 
 The timeline's first event is known all the time.  Queues of tenants, and ack locks, may be very
 many: each look reads the first row of some of them, and the findings of a round are told when it is
-over.  So they are a second old, and older where more than `LOOKS` queues and locks hold something.
+over.  So they are as old as the last sweep, a second or some, and older where more than `LOOKS`
+queues and locks hold something.
 
 A round tells it of the partition (`due_ms`), and of each tenant (`waits`): where one waits for
 several things, the one that its oldest due event waits for.  A tenant that is blocked and has

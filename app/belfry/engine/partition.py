@@ -128,6 +128,11 @@ class PartitionEngine:
         return self._maintenance.retention.behind
 
     @property
+    def sweeps_awaited(self) -> bool:
+        """Whether somebody waits for what the next sweeps do."""
+        return self._parts.sweeps_awaited
+
+    @property
     def unsaid(self) -> tuple[object, ...]:
         """The outcome of the step that its rows do not tell: places, turns, the scan position."""
         return self._step.scan, self._store.unsaid, self._parts.waiting.unsaid

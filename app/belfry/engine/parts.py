@@ -153,6 +153,14 @@ class EngineParts:
         catch_up = CatchUp(store, of_step, waiting, occurrences, culprits)
         self.due = DueWork(store, waiting, self.queues, firing, catch_up, self.after_acks)
 
+    @property
+    def sweeps_awaited(self) -> bool:
+        """Whether somebody waits for what sweeps do: for the end of a group or of a removed tenant,
+        for instants by new time zone data, or for the usage of an hour that is over.
+        """
+        looked_at = self.maintenance.under_way or self.metering.under_way
+        return looked_at or self.after_acks.is_awaited
+
     def sweep(self, step: Step, at_most: int) -> None:
         """Let all look through some rows that do so now and then."""
         self._hot_tenants.forget(step.now_ms)

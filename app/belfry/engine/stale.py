@@ -21,7 +21,7 @@ it was resumed.
 A look reads at most `LOOKS` names, once in `EVERY_MS`, and belongs to sweeps, as maintenance does.
 It asks `COSTLY` rules of RFC 5545 at most: one may take ten milliseconds, in which nothing fires.
 The findings of a round are told from its end on, so with 100 000 names it is a quarter of an hour
-old.
+old; and older on a worker of many partitions, which sweeps each of them less often.
 """
 
 from __future__ import annotations

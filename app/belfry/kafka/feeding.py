@@ -29,7 +29,7 @@ from belfry.host.errors import named
 from belfry.kafka.epoch_requests import OffsetsForEpochs
 from belfry.kafka.fetch_answers import FetchAnswers
 from belfry.kafka.fetch_client import ASK_S, FetchClient, abort_all
-from belfry.kafka.fetch_plan import NOBODY, FetchPlan, LeaderLane, LeaderRequest
+from belfry.kafka.fetch_plan import NOBODY, WAIT_S, FetchPlan, LeaderLane, LeaderRequest
 from belfry.kafka.fetch_position import (
     PAUSE_S,
     SIP_BYTES,
@@ -66,15 +66,18 @@ class Feeder:
         put: Callable[[Fetched], None],
         answer_bytes: int,
         sip_s: float,
+        wait_s: float = WAIT_S,
     ) -> None:
         """`places` are what its fetcher wants, now and then; answers are `put`.
 
         `answer_bytes` is the most that a partition brings. After a small answer a partition is left
         alone for `sip_s` at most, up to an instant that is the same for all.
+        Brokers wait for `wait_s` until there is something.
         """
         self._places = places
         self._answer_bytes = answer_bytes
         self._sip_s = sip_s
+        self._wait_s = wait_s
         self._log = LimitedLogger(log)
         self._client = FetchClient(properties)
         self._answers = FetchAnswers(places, put, self._client, sip_s)
@@ -117,7 +120,7 @@ class Feeder:
     def _plan(self) -> FetchPlan:
         """What each leader is to be asked for now."""
         now = asyncio.get_running_loop().time()
-        plan = FetchPlan(now, self._asking.keys(), self._not_before)
+        plan = FetchPlan(now, self._asking.keys(), self._not_before, self._wait_s)
         if self._all_asked():
             return plan
         for where, place in [*self._places.items()]:

@@ -1,8 +1,9 @@
 """What each leader is to be asked for next, and for how long it may wait with its answer.
 
-A request waits at the broker for `WAIT_S` until there is something.  It does so for less where a
-partition is left out of it, since what comes for that one would not end the wait: 1 to 20 ms where
-nobody has taken its last answer yet, the longer the later; else until it is no longer put off.
+A request waits at the broker until there is something: for `WAIT_S`, or for `CALM_S` where the same
+partitions are read all the time.  It does so for less where a partition is left out of it, since
+what comes for that one would not end the wait: 1 to 20 ms where nobody has taken its last answer
+yet, the longer the later; else until it is no longer put off.
 
 A partition that is followed from now on does not wait for the end of such a wait.  A broker works
 on one request of a connection at a time, so it is asked for on another one, *beside*, without a
@@ -24,6 +25,10 @@ from belfry.kafka.fetch_position import LONGEST_PAUSE_S, PAUSE_S, FetchPosition,
 
 # A broker answers at once when there is something; this is how often one is asked in calm times.
 WAIT_S: Final = 0.1
+# The same where partitions seldom come and go: an answer costs something for each of them, also
+# where it brings nothing.  Kafka's own consumers wait for so long.  What comes ends the wait, but
+# not for a partition that was followed in the midst of it, and had nothing then.
+CALM_S: Final = 0.5
 # The leader of partitions for which none is to be found.
 NOBODY: Final = -1
 
@@ -58,15 +63,21 @@ class FetchPlan:
     """
 
     def __init__(
-        self, now_s: float, under_way: Container[LeaderLane], not_before: Mapping[int, float]
+        self,
+        now_s: float,
+        under_way: Container[LeaderLane],
+        not_before: Mapping[int, float],
+        wait_s: float = WAIT_S,
     ) -> None:
         """`now_s` is of the loop's clock, and so is when a leader may be asked again at the
-        earliest.
+        earliest.  A request waits for `wait_s` at most.
         """
         self._now_s = now_s
         self._under_way = under_way
         self._not_before = not_before
-        self.requests: defaultdict[LeaderLane, LeaderRequest] = defaultdict(LeaderRequest)
+        self.requests: defaultdict[LeaderLane, LeaderRequest] = defaultdict(
+            lambda: LeaderRequest(wait_s=wait_s)
+        )
         self.look_again_s: float | None = None
 
     def add(self, where: Where, place: FetchPosition, leader: int | None) -> None:

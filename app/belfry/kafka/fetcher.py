@@ -24,6 +24,7 @@ from typing import Any, Final
 
 from belfry.host import machine
 from belfry.kafka.feeding import Feeder
+from belfry.kafka.fetch_plan import WAIT_S
 from belfry.kafka.fetch_position import Fetched, FetchPosition, OffsetGone, Where
 
 # Of one partition, of one answer.  A first batch comes whole.
@@ -34,12 +35,17 @@ class Fetcher:
     """Fetches from some partitions; one thread at a time may use it."""
 
     def __init__(
-        self, properties: Mapping[str, Any], answer_bytes: int = ANSWER_BYTES, sip_s: float = 0.0
+        self,
+        properties: Mapping[str, Any],
+        answer_bytes: int = ANSWER_BYTES,
+        sip_s: float = 0.0,
+        wait_s: float = WAIT_S,
     ) -> None:
         """`properties` are librdkafka's.
 
         After a small answer a partition is left alone for `sip_s` at most, up to an instant that is
         the same for all: what comes meanwhile comes together, and by one request.
+        Where there is nothing, brokers answer after `wait_s` (`fetch_plan.py`).
         """
         self._loop: asyncio.AbstractEventLoop | None = None
         self._task: asyncio.Task[None] | None = None
@@ -47,7 +53,7 @@ class Fetcher:
         self._woken = False
         self._places: dict[Where, FetchPosition] = {}
         self._answers: deque[Fetched] = deque()
-        self._feeder = Feeder(properties, self._places, self._put, answer_bytes, sip_s)
+        self._feeder = Feeder(properties, self._places, self._put, answer_bytes, sip_s, wait_s)
 
     def follow(self, positions: Mapping[Where, int]) -> None:
         """Fetch from these partitions alone; those that are followed from there already go on."""

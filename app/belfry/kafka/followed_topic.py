@@ -19,6 +19,7 @@ from confluent_kafka import KafkaException
 from belfry.kafka import fetcher, log_ends
 from belfry.kafka.batch_reader import BatchReader
 from belfry.kafka.client_properties import untold
+from belfry.kafka.fetch_plan import CALM_S
 from belfry.kafka.fetch_position import Fetched, OffsetGone
 from belfry.wire.record import SourceRecord
 
@@ -42,7 +43,7 @@ class FollowedTopic:
         """
         given = untold(properties)
         self.name = topic
-        self._fetcher = fetcher.Fetcher(given, ANSWER_BYTES, sip_s)
+        self._fetcher = fetcher.Fetcher(given, ANSWER_BYTES, sip_s, CALM_S)
         self._ends = log_ends.LogEnds(given)
         # The offset that comes next, by partition.
         self._positions: dict[int, int] = {}

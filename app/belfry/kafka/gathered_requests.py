@@ -11,6 +11,9 @@ that takes 64 partitions over asks for 64 ends in a few requests:
 
 A broker works on one request of a connection at a time, so nobody waits for longer by this.  Nobody
 waits for another broker's answer either: each receiver has requests of its own.
+
+A receiver that does not answer would be waited for twice by who asks meanwhile: for the request
+under way, and for their own.  Where that is too long, they share its failure.
 """
 
 from __future__ import annotations
@@ -31,15 +34,26 @@ class _Request(Generic[Asked]):
         # In the order in which it came up, each once.
         self.asked: dict[Asked, None] = {}
         self.waiting = 0
+        # Of the request before it, where that is shared.
+        self.failure: Exception | None = None
         self.task: asyncio.Task[Mapping[Asked, Any]] | None = None
 
 
 class GatheredRequests(Generic[To, Asked]):
     """Sends what is asked for in requests that nobody else's wait for; used in one event loop."""
 
-    def __init__(self, send: Callable[[To, list[Asked]], Awaitable[Mapping[Asked, Any]]]) -> None:
-        """`send` asks a receiver, and tells what it says of each; or raises."""
+    def __init__(
+        self,
+        send: Callable[[To, list[Asked]], Awaitable[Mapping[Asked, Any]]],
+        *,
+        share_failures: bool = False,
+    ) -> None:
+        """`send` asks a receiver, and tells what it says of each; or raises.
+
+        With `share_failures` a request that fails does so for the next one too, which is not sent.
+        """
         self._send = send
+        self._share_failures = share_failures
         self._next: dict[To, _Request[Asked]] = {}
         self._turns: defaultdict[To, asyncio.Lock] = defaultdict(asyncio.Lock)
 
@@ -71,11 +85,21 @@ class GatheredRequests(Generic[To, Asked]):
         try:
             async with self._turns[to]:
                 self._forget(to, request)
-                return await self._send(to, [*request.asked])
+                if request.failure is not None:
+                    raise request.failure
+                return await self._sent(to, request)
         finally:
             # A request that was given up while it waited leaves the turn to the one under way.
             if to not in self._next and to in self._turns and not self._turns[to].locked():
                 del self._turns[to]
+
+    async def _sent(self, to: To, request: _Request[Asked]) -> Mapping[Asked, Any]:
+        try:
+            return await self._send(to, [*request.asked])
+        except Exception as error:
+            if self._share_failures and (after := self._next.get(to)) is not None:
+                after.failure = error
+            raise
 
     def _give_up(
         self, to: To, request: _Request[Asked], task: asyncio.Task[Mapping[Asked, Any]]

@@ -67,7 +67,8 @@ class LogEnds:
 
     def end(self, topic: str, partition: int, wait_s: float = REQUEST_S) -> int:
         """The offset after the last record, whether it is held back or not; raises as `ends`."""
-        return self._asked("read_uncommitted", TopicPartition(topic, partition), wait_s)[1]
+        where = TopicPartition(topic, partition)
+        return self._asked("read_uncommitted", where, wait_s, end_alone=True)[1]
 
     def bounds(self, topic: str, partition: int, wait_s: float = REQUEST_S) -> tuple[int, int]:
         """First offset of a log, and that after the last record, held back or not; as above."""
@@ -133,10 +134,12 @@ class LogEnds:
             (str(each.topic), each.partition): each.offset for each in answers if each.offset >= 0
         }
 
-    def _asked(self, isolation: str, where: TopicPartition, wait_s: float) -> tuple[int, int]:
+    def _asked(
+        self, isolation: str, where: TopicPartition, wait_s: float, *, end_alone: bool = False
+    ) -> tuple[int, int]:
         client = self._clients[isolation]
         try:
-            return asked(client, where, wait_s)
+            return asked(client, where, wait_s, end_alone=end_alone)
         except ConnectionError:
             # A connection may lead nowhere: the next question makes another one.
             client.close()
@@ -152,14 +155,20 @@ def asked(
     client: librdkafka.Consumer | offset_client.OffsetClient,
     where: TopicPartition,
     wait_s: float = REQUEST_S,
+    *,
+    end_alone: bool = False,
 ) -> tuple[int, int]:
-    """Where a partition begins and ends, as a consumer's isolation has it; or ConnectionError."""
+    """Where a partition begins and ends, as a consumer's isolation has it; or ConnectionError.
+
+    With `end_alone`, which librdkafka's clients do not know, the beginning is not told.
+    """
     until, try_s = machine.monotonic() + wait_s, TRY_S
+    how = {"end_alone": True} if end_alone else {}
     while True:
         most_s = min(try_s, max(until - machine.monotonic(), LOOK_S))
         why, passes = f"no answer within {wait_s} s", True
         try:
-            ends = client.get_watermark_offsets(where, most_s, cached=False)
+            ends = client.get_watermark_offsets(where, most_s, cached=False, **how)
             if ends is not None:
                 return ends[0], ends[1]
         except KafkaException as error:

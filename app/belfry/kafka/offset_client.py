@@ -29,7 +29,7 @@ from belfry.host import machine
 from belfry.kafka import client_loop
 from belfry.kafka.answer_errors import CommittedOffset
 from belfry.kafka.client_properties import untold
-from belfry.kafka.offset_requests import OffsetRequests
+from belfry.kafka.offset_requests import LATEST, OffsetRequests
 
 T = TypeVar("T")
 # Seconds for an answer of the loop itself, once the time of a question is over.
@@ -58,11 +58,23 @@ class OffsetClient:
         self._ended: machine.SimpleQueue[Future[list[CommittedOffset]]] = machine.SimpleQueue()
 
     def get_watermark_offsets(
-        self, partition: TopicPartition, timeout: float, *, cached: bool = False
+        self,
+        partition: TopicPartition,
+        timeout: float,
+        *,
+        cached: bool = False,
+        end_alone: bool = False,
     ) -> tuple[int, int]:
-        """First offset of a partition, and where readers of this client's isolation stop."""
+        """First offset of a partition, and where readers of this client's isolation stop.
+
+        Each takes a request. With `end_alone` the first offset is not asked for, and is
+        `OFFSET_INVALID`.
+        """
         del cached
         where = str(partition.topic), partition.partition
+        if end_alone:
+            end = self._requests.offset(where, self._isolation, LATEST)
+            return OFFSET_INVALID, self._told(end, timeout)
         return self._told(self._requests.ends(where, self._isolation), timeout)
 
     def offsets_for_times(

@@ -74,11 +74,17 @@ class OffsetRequests:
 
     async def ends(self, where: Where, isolation: int) -> tuple[int, int]:
         """First offset of a partition, and where readers of this isolation stop."""
-        leader = await self._leader(where)
-        begin, end = await asyncio.gather(
-            *(self._offset(leader, where, isolation, each) for each in (EARLIEST, LATEST))
-        )
+        both = [self.offset(where, isolation, each) for each in (EARLIEST, LATEST)]
+        begin, end = await asyncio.gather(*both)
         return begin, end
+
+    async def offset(self, where: Where, isolation: int, which: int) -> int:
+        """One of both, by one request."""
+        listing = await self._leader(where), isolation, which
+        code, offset = (await self._listings.ask(listing, [where]))[where]
+        if code:
+            raise KafkaException(error_of(code))
+        return int(offset)
 
     async def offsets(self, asked: Iterable[tuple[Where, int]], isolation: int) -> dict[Where, int]:
         """Where partitions have an instant (epoch ms) or an end, by one request to each leader.
@@ -189,12 +195,6 @@ class OffsetRequests:
             if looks:
                 await asyncio.sleep(LOOK_S)
             used, looks = await self._refreshed(where[0]), looks + 1
-
-    async def _offset(self, leader: int, where: Where, isolation: int, which: int) -> int:
-        code, offset = (await self._listings.ask((leader, isolation, which), [where]))[where]
-        if code:
-            raise KafkaException(error_of(code))
-        return int(offset)
 
     async def _list(self, to: _Listing, places: list[Where]) -> dict[Where, tuple[int, int]]:
         """What a leader says of partitions: the code of an error, or 0, and an offset."""

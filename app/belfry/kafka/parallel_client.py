@@ -22,8 +22,7 @@ from typing import Any, Final
 
 from aiokafka.client import ConnectionGroup
 from aiokafka.cluster import ClusterMetadata
-from aiokafka.errors import KafkaError, NoError, for_code
-from aiokafka.protocol.coordination import FindCoordinatorRequest
+from aiokafka.errors import KafkaError
 from aiokafka.protocol.metadata import MetadataRequest
 
 from belfry.kafka.measured_client import MeasuredClient
@@ -130,20 +129,6 @@ class ParallelClient(MeasuredClient):
         known.unauthorized_topics = (known.unauthorized_topics - asked) | new.unauthorized_topics
         known.internal_topics = known.internal_topics | new.internal_topics
         return True
-
-    async def coordinator_told(self, kind: Any, name: str, informed: int | None) -> int:
-        """Who coordinates, by what one broker says, or any where it is None.
-
-        Raises what aiokafka does, also for an error that the broker answers.
-        """
-        if informed is None:
-            found: int = await self.coordinator_lookup(kind, name)
-            return found
-        answer = await self.send(informed, FindCoordinatorRequest(name, kind))
-        if (error := for_code(answer.error_code)) is not NoError:
-            raise error()
-        told: int = answer.coordinator_id
-        return told
 
     def put_leader(self, where: tuple[str, int], leader: int) -> None:
         """Note who leads a partition, until that is asked anew."""

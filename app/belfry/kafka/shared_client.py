@@ -25,11 +25,12 @@ from itertools import count
 from typing import Any, Final
 from weakref import WeakKeyDictionary
 
-from aiokafka.errors import IncompatibleBrokerVersion, KafkaError
+from aiokafka.errors import IncompatibleBrokerVersion, KafkaError, NodeNotReadyError
 from aiokafka.structs import TopicPartition
 
 from belfry.host.errors import named
 from belfry.kafka.broker_features import ask_features
+from belfry.kafka.coordinator_requests import Told, coordinators_by
 from belfry.kafka.fetch_position import Where
 from belfry.kafka.gathered_requests import GatheredRequests
 from belfry.kafka.moved_leaders import MovedLeaders
@@ -64,6 +65,10 @@ class SharedClient:
         self.moved = MovedLeaders()
         self._levels: GatheredRequests[int, str] = GatheredRequests(self._levels_of)
         self._looks: GatheredRequests[None, str] = GatheredRequests(self._learn)
+        # Another broker is asked sooner where a silent one is not waited for twice.
+        self._coordinators: GatheredRequests[int, str] = GatheredRequests(
+            self._coordinators_by, share_failures=True
+        )
         self._followed: set[str] = set()
         self._users: set[int] = set()
         self._starting = asyncio.Lock()
@@ -129,6 +134,20 @@ class SharedClient:
         if isinstance(found, str):
             raise ConnectionError(f"the brokers do not tell their features: {found}")
         return {each: found.finalized.get(each, 0) for each in features}
+
+    async def coordinator_of(self, name: str) -> Told:
+        """Who coordinates a transactional id, by what a broker says that is chosen by chance.
+
+        Users that ask the same broker meanwhile are told by one request.  Raises one of `AWAY`.
+        """
+        node = self.client.get_random_node()
+        if node is None:
+            raise NodeNotReadyError("no broker is known")
+        told: Told = (await self._coordinators.ask(node, [name]))[name]
+        return told
+
+    async def _coordinators_by(self, node: int, names: Sequence[str]) -> dict[str, Told]:
+        return await coordinators_by(self.client, node, names)
 
     async def _ask(self, look: Awaitable[bool]) -> bool:
         """Wait for a look, and whether it came to anything; a client whose look fails is left."""

@@ -28,6 +28,7 @@ from belfry.partitions.rivals import Rivals
 from belfry.partitions.standby import Standby
 from belfry.partitions.standing_by import Standbys
 from belfry.partitions.term import Warm
+from belfry.partitions.upkeep import sweep_every_ms
 
 LOOK_S: Final = 0.5
 STOP_S: Final = 15.0
@@ -37,7 +38,6 @@ HANGS_MS: Final = 2_000.0
 NO_EPOCH: Final = -1
 
 log = structlog.get_logger(__name__)
-
 
 MakeRunner = Callable[[int, Warm | None], PartitionRunner]
 
@@ -179,7 +179,7 @@ class Owners:
             self._run_one(partition, assigned=True)
         for partition in sorted(beside | (mine - starting)):
             self._stand_by(partition, told, watched=partition in beside)
-        self._set_beats(told)
+        self._set_paces(told)
 
     def _drop(self, runner: PartitionRunner) -> None:
         """A runner that had no right to the partition any more has ended."""
@@ -211,10 +211,9 @@ class Owners:
             log.warning("taking over ahead of the group", partition=partition)
             self._run_one(partition, assigned=False)
 
-    def _set_beats(self, told: Assignment) -> None:
-        """Commit often where a standby goes by commits, or just before and after a hand-over.
-
-        Everywhere, where this worker's heartbeats are not taken or were late.
+    def _set_paces(self, told: Assignment) -> None:
+        """Say how often to sweep, and to commit: often where a standby goes by commits, or just
+        before and after a hand-over; and where this worker's heartbeats are not taken or were late.
         """
         runners = self.runners()
         lost = self._heartbeats is not None and not self._heartbeats.acknowledged()
@@ -224,6 +223,7 @@ class Owners:
             often = heard or not runner.assigned
             proves_ms = runner.upkeep.proves_every_ms(often_ms)
             runner.upkeep.idle_commit_ms = often_ms if often else proves_ms
+            runner.upkeep.sweep_every_ms = sweep_every_ms(len(runners))
 
     # -- ends ------------------------------------------------------------------------------------
 

@@ -2,7 +2,8 @@
 
     jobs      bulk jobs go on, some schedules in each step, as many as take a few milliseconds;
               key groups that move go on with them, one step soon after the other
-    sweep     what is remembered for a day is forgotten, some rows a second, more where it is behind
+    sweep     what is remembered for a day is forgotten, some rows a second, more where it is
+              behind; less often on a worker of many partitions, where nobody waits for it
     manifest  a commit without events, every half minute or more often: it shows that this owner
               lives, measures the clock, renews a read lease, and proves the fence before tenants'
               own inputs are read
@@ -33,6 +34,9 @@ from belfry.partitions.term import Owned
 SWEEP_ROWS: Final = 500
 SWEEP_EVERY_MS: Final = 1_000
 SWEEP_BEHIND_MS: Final = 100
+# A sweep looks at many things, also where there is little to forget: half a millisecond of CPU.  So
+# a worker has as many in a second as so many partitions, and each of more has fewer.
+SWEPT_EACH_SECOND: Final = 16
 # The longest time between two commits of an owner with nothing to do.
 HEARTBEAT_MS: Final = 30_000.0
 FLUSH_EVERY_MS: Final = 20_000
@@ -45,7 +49,8 @@ MOVES_EVERY_S: Final = 0.002
 class Upkeep:
     """When what is due, for one partition; instants are monotonic milliseconds.
 
-    `idle_commit_ms` is the longest time between two commits.
+    `idle_commit_ms` is the longest time between two commits, and `sweep_every_ms` that between two
+    sweeps where nothing is behind and nobody waits for one.
     """
 
     def __init__(
@@ -60,6 +65,7 @@ class Upkeep:
         self._day_files = day_files
         self._checkpoint = checkpoint
         self.idle_commit_ms = HEARTBEAT_MS
+        self.sweep_every_ms: float = SWEEP_EVERY_MS
         self._clock = clock
         self._jobs_pace = JobsPace()
         self._guard = guard
@@ -71,7 +77,10 @@ class Upkeep:
         """The partition was taken over."""
         if self._day_files is not None:
             self._day_files.begin()
-        self._began_ms = now_ms
+        self._began_ms = self._flushed_ms = now_ms
+        if self._checkpoint is not None:
+            # A new owner may have to link its store soon, which would wait for all its memory.
+            self._flushed_ms -= FLUSH_EVERY_MS
 
     def proves_every_ms(self, often_ms: float) -> float:
         """Milliseconds from its last commit to the next look if it still is the owner.
@@ -103,8 +112,7 @@ class Upkeep:
         if not owned.keeps_state:
             silent = now_ms - self._beaten_ms >= RENEW_MS
             return owned.engine.claim(None) if silent else effects
-        every_ms = SWEEP_BEHIND_MS if owned.engine.sweeps_behind else SWEEP_EVERY_MS
-        if now_ms - self._swept_ms >= every_ms and self._guard.may_fire:
+        if now_ms - self._swept_ms >= self._swept_every_ms(owned) and self._guard.may_fire:
             self._swept_ms = now_ms
             effects = owned.engine.sweep(wall_ms(), SWEEP_ROWS)
         if owned.engine.jobs.under_way and self._guard.may_fire:
@@ -116,12 +124,18 @@ class Upkeep:
         if owned.resigning is not None and owned.resigning.under_way:
             effects = owned.engine.claim(None)
             owned.resigning.add(effects.rows)
-        if self._checkpoint is not None and isinstance(owned.rows, rocks.RocksMap):
-            self._checkpoint(owned.rows, now_ms - self._flushed_ms)
         if now_ms - self._flushed_ms >= FLUSH_EVERY_MS:
             self._flushed_ms = now_ms
             owned.rows.flush()
+        if self._checkpoint is not None and isinstance(owned.rows, rocks.RocksMap):
+            self._checkpoint(owned.rows, now_ms - self._flushed_ms)
         return effects
+
+    def _swept_every_ms(self, owned: Owned) -> float:
+        """Milliseconds from one sweep to the next, as things are."""
+        if owned.engine.sweeps_behind:
+            return SWEEP_BEHIND_MS
+        return SWEEP_EVERY_MS if owned.engine.sweeps_awaited else self.sweep_every_ms
 
     def _jobs(self, owned: Owned, now_ms: int) -> Effects:
         """The step's effects with what bulk jobs do in it."""
@@ -149,3 +163,15 @@ class Upkeep:
         if self._leasing.wants_commit(owned.producer.lease):
             return True
         return owned.tenant_inputs is not None and owned.tenant_inputs.wanted
+
+
+def sweep_every_ms(partitions: int) -> float:
+    """Milliseconds between two sweeps that nobody waits for, on a worker of so many partitions.
+
+        partitions     1 to 16     32     64
+        a sweep            1 s    2 s    4 s
+
+    Each holds the fewer rows the more of them there are, so looks through all of a worker's rows
+    take no longer.
+    """
+    return SWEEP_EVERY_MS * max(1.0, partitions / SWEPT_EACH_SECOND)

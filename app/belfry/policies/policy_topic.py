@@ -22,6 +22,7 @@ from belfry.host.joined import Joined
 from belfry.kafka import fetcher
 from belfry.kafka.batch_reader import BatchReader
 from belfry.kafka.client_properties import untold
+from belfry.kafka.fetch_plan import CALM_S
 from belfry.kafka.fetch_position import Fetched, OffsetGone, Where
 from belfry.kafka.log_ends import REQUEST_S, LogEnds
 from belfry.settings import Settings
@@ -56,7 +57,7 @@ class PolicyTopic:
         # The offset that comes next, by partition.
         self.positions: dict[int, int] = {}
         properties = untold(settings.kafka_properties())
-        self._fetcher = fetcher.Fetcher(properties)
+        self._fetcher = fetcher.Fetcher(properties, wait_s=CALM_S)
         self._log_ends = LogEnds(properties)
         self._readers: dict[int, BatchReader] = {}
         # Whether the fetcher has been told of all of them.

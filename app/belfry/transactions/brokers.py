@@ -1,7 +1,7 @@
 """The brokers as a writer sees them: a small port, and aiokafka's client behind it.
 
-Connections, TLS, SASL, metadata and the look for coordinators are aiokafka's.  A request that got
-no answer is `Lost`, whatever the reason was: nobody knows whether the broker has carried it out.
+Connections, TLS, SASL and metadata are aiokafka's.  A request that got no answer is `Lost`,
+whatever the reason was: nobody knows whether the broker has carried it out.
 Everything here runs in the writers' event loop, but for `partitions_of`, which any thread may ask.
 """
 
@@ -11,12 +11,12 @@ import asyncio
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, Protocol
 
-from aiokafka.client import CoordinationType
-from aiokafka.errors import KafkaError, NodeNotReadyError
+from aiokafka.errors import NodeNotReadyError
 from aiokafka.structs import TopicPartition
 
 from belfry.host.errors import named
 from belfry.kafka.broker_features import TRANSACTION
+from belfry.kafka.coordinator_requests import coordinator_by
 from belfry.kafka.shared_client import AWAY, METADATA_S, shared
 from belfry.transactions.batches import Where
 
@@ -170,14 +170,14 @@ class BrokerConnections:
     ) -> int | tuple[None, int]:
         """The broker that coordinates a transactional id, or no broker and the error's code."""
         try:
-            look = self._client.coordinator_told(CoordinationType.TRANSACTION, name, informed)
-            node: int = await asyncio.wait_for(look, METADATA_S)
+            if informed is None:
+                look = self._shared.coordinator_of(name)
+            else:
+                look = coordinator_by(self._client, informed, name)
+            node, code = await asyncio.wait_for(look, METADATA_S)
         except AWAY as error:
-            code = getattr(error, "errno", None)
-            if isinstance(code, int) and isinstance(error, KafkaError):
-                return None, code
             raise Lost(named(error)) from error
-        return node
+        return (None, code) if code else node
 
     async def send(self, node: int, request: Any) -> Any:
         """The answer to a request; raises Lost."""

@@ -194,3 +194,21 @@ def test_at_the_latest_it_fires_while_others_are_out_and_its_own_group_is_refuse
     assert driver.step(T0, fire=False).codes == ["bad_after_ack"]
     walk(driver, T0)
     assert ids(fires(driver, T0 + 20_000)) == ["m0", "all"]
+
+
+def test_sweeps_are_awaited_while_somebody_waits_for_a_group() -> None:
+    """That a time-out has ended it, they alone see."""
+    driver = begun(1)
+    assert driver.engine.sweeps_awaited
+    walk(driver, T0)
+    fires(driver, T0 + 1_000)
+    now_ms = T0 + 1_000 + WAIT
+    driver.run(now_ms)
+    for _ in range(2):
+        assert driver.engine.sweeps_awaited
+        driver.sweep(now_ms)
+    walk(driver, now_ms)
+    assert driver.run(now_ms) == ["all"]
+    for _ in range(2):
+        driver.sweep(now_ms)
+    assert not driver.engine.sweeps_awaited

@@ -246,3 +246,17 @@ def test_records_of_an_hour_add_up() -> None:
 @pytest.mark.parametrize("value", [None, b"", b"{}", b"[1]", b'{"v":2}', b'{"v":1,"tenant":"a"}'])
 def test_what_is_no_usage_is_skipped(value: bytes | None) -> None:
     assert decode_usage(value) is None
+
+
+def test_sweeps_are_awaited_until_all_is_told_that_is_over() -> None:
+    driver = Driver(metering_ms=HOUR)
+    for number in range(7):
+        driver.ask(tenant=f"t{number}", at=T0 + 99 * HOUR)
+    driver.step(T0)
+    driver.sweep(T0)
+    assert not driver.engine.sweeps_awaited
+    awaited = []
+    for each in range(5):
+        driver.sweep(T0 + HOUR + each, at_most=2)
+        awaited.append(driver.engine.sweeps_awaited)
+    assert awaited == [True, True, True, False, False]

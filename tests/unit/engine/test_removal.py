@@ -7,6 +7,7 @@ from belfry.engine.stale import LOOKS
 from belfry.schedules.outcomes import Outcome
 from belfry.tenants.effective import EffectivePolicy
 from belfry.tenants.policy import TenantPolicy
+from tests.unit.engine.acknowledging import WAIT, serial
 from tests.unit.engine.driver import T0, Driver
 from tests.unit.engine.test_rollback import CountingMap
 
@@ -134,3 +135,32 @@ def test_a_roll_back_begins_where_the_step_began() -> None:
     told = [driver.sweep(T0 + 8, at_most=10).outcomes[Outcome.CANCELLED] for _ in range(3)]
     assert told == [10, 5, 0]
     assert driver.engine.pending == 1
+
+
+def test_sweeps_are_awaited_until_nothing_of_it_is_left() -> None:
+    driver, awaited = removed(25), list[tuple[bool, int]]()
+    for _ in range(6):
+        awaited.append((driver.engine.sweeps_awaited, driver.engine.pending))
+        driver.sweep(T0 + 6, at_most=10)
+    # The last ones are walks that meet nobody any more.
+    assert awaited == [(False, 26), (True, 16), (True, 6), (True, 1), (True, 1), (False, 1)]
+
+
+def test_what_changed_in_the_step_that_passed_it_over_is_cancelled_by_the_next_walk() -> None:
+    """A time-out lets the second one go in the same step, so the sweep leaves it alone."""
+    driver = Driver()
+    for number in range(2):
+        serial(driver, f"s{number}", T0 + 1 + number)
+    driver.step(T0)
+    assert driver.run(T0 + 2) == ["s0"]
+    driver.tenants.follow(
+        EffectivePolicy(TenantPolicy("demo", removed=True), blocked="it was removed")
+    )
+    now_ms = T0 + 2 + WAIT
+    driver.engine.fire_due(now_ms, 100)
+    assert driver.engine.changed
+    driver.sweep(now_ms)
+    assert driver.engine.pending == 1
+    for later_ms in range(3):
+        driver.sweep(now_ms + later_ms)
+    assert driver.engine.pending == 0

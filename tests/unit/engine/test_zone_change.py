@@ -113,7 +113,14 @@ def test_many_are_derived_anew_by_and_by(release: Release) -> None:
     driver.step(NOW)
     release("made up", 2)
     rebuilt(driver, NOW)
-    counts = [driver.sweep(NOW, at_most=1).rederived for _ in range(12)]
+    counts, awaited = list[int](), list[bool]()
+    for _ in range(12):
+        awaited.append(driver.engine.sweeps_awaited)
+        counts.append(driver.sweep(NOW, at_most=1).rederived)
+    assert awaited == [
+        *(True for count in counts if count),
+        *(False for count in counts if not count),
+    ]
     assert sum(counts) == 52
     assert max(counts) <= 20
     assert driver.sweep(NOW).empty

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from belfry.kafka.fetch_plan import WAIT_S, FetchPlan, LeaderLane, LeaderRequest
+from belfry.kafka.fetch_plan import CALM_S, WAIT_S, FetchPlan, LeaderLane, LeaderRequest
 from belfry.kafka.fetch_position import LATE_S, LONGEST_PAUSE_S, PAUSE_S, FetchPosition, Where
 
 A, B = ("in", 0), ("in", 1)
@@ -37,6 +37,13 @@ def waited(*, beside: bool = False) -> FetchPosition:
 def test_all_that_a_leader_has_go_into_one_request_that_may_wait() -> None:
     plan = planned({A: waited(), B: FetchPosition(7)})
     assert plan.requests == {SHARED: LeaderRequest([(A, 5), (B, 7)], WAIT_S)}
+
+
+def test_a_request_of_a_reader_whose_partitions_stay_waits_longer() -> None:
+    plan = FetchPlan(100.0, (), {}, CALM_S)
+    plan.add(A, waited(), LEADER)
+    assert plan.requests == {SHARED: LeaderRequest([(A, 5)], CALM_S)}
+    assert CALM_S > WAIT_S
 
 
 def test_a_new_one_goes_beside_a_request_that_is_under_way_and_does_not_wait() -> None:

@@ -89,6 +89,27 @@ async def test_what_fails_fails_for_all_who_asked_and_for_nobody_else() -> None:
     assert await brokers.ask("a", 2) == {2: 20}
 
 
+async def test_who_asks_a_silent_broker_does_not_wait_for_it_twice() -> None:
+    brokers = Brokers()
+    brokers.requests = GatheredRequests(brokers.answer, share_failures=True)
+    brokers.fails = ConnectionError("silent")
+    asked = [brokers.ask("a", 1)]
+    await passed()
+    asked += [brokers.ask("a", 2), brokers.ask("a", 3)]
+    other = brokers.ask("b", 4)
+    await passed()
+    brokers.let["a"].release()
+    for each in asked:
+        with pytest.raises(ConnectionError, match="silent"):
+            await each
+    assert brokers.sent == [("a", [1]), ("b", [4])]
+    brokers.fails = None
+    # Only those share it who have asked meanwhile.
+    for name, late in (("b", other), ("a", brokers.ask("a", 5))):
+        brokers.let[name].release()
+        assert len(await late) == 1
+
+
 async def test_a_request_goes_on_while_anybody_waits_for_it_and_no_longer() -> None:
     brokers = Brokers()
     silent = brokers.ask("a", 1)

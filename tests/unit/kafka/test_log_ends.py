@@ -25,6 +25,8 @@ class Client:
         self.end = 7 if properties["isolation.level"] == "read_committed" else 9
         self.together: list[list[Where]] = []
         self.alone: list[Where] = []
+        # Of each question for one log, whether its end alone was asked for.
+        self.end_alone: list[bool] = []
         self.made.append(self)
 
     def offsets_for_times(self, places: list[TopicPartition], wait_s: float) -> Any:
@@ -38,7 +40,8 @@ class Client:
             for place in self.together[-1]
         ]
 
-    def get_watermark_offsets(self, place: TopicPartition, *_: Any, **__: Any) -> tuple[int, int]:
+    def get_watermark_offsets(self, place: TopicPartition, *_: Any, **how: Any) -> tuple[int, int]:
+        self.end_alone.append(how.get("end_alone", False))
         self.alone.append((str(place.topic), place.partition))
         return 3, self.end + 10
 
@@ -83,6 +86,14 @@ def test_what_is_held_back_is_told_by_two_questions_and_nothing_is_asked_alone(
     Client.away = True
     assert ends.told_held_back(PLACES) is None
     assert [each.alone for each in clients] == [[], []]
+
+
+def test_the_beginning_is_asked_for_where_it_is_wanted(clients: list[Client]) -> None:
+    """It takes a request of its own."""
+    ends = LogEnds({})
+    assert ends.end("in", 0) == 19
+    assert ends.bounds("in", 0) == (3, 19)
+    assert clients[1].end_alone == [True, False]
 
 
 def test_nothing_is_asked_of_nowhere(clients: list[Client]) -> None:

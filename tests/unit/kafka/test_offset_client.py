@@ -128,6 +128,32 @@ def test_topics_that_are_new_take_one_question_and_one_that_is_not_there_hides_n
     assert looks == [[*names, "gone"]]
 
 
+def test_an_end_alone_is_one_request(
+    cluster: MockCluster, connect: Connect, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A take-over asks for ends again and again, and for the beginning of a log once or twice."""
+    producer = Producer({"bootstrap.servers": cluster.servers})
+    producer.produce("in", b"value", partition=1)
+    assert producer.flush(SOON_S) == 0
+    sent: list[Any] = []
+    send = AIOKafkaClient.send
+
+    async def counted(self: AIOKafkaClient, node: int, request: Any, **more: Any) -> Any:
+        if isinstance(request, OffsetRequest):
+            sent.append(request)
+        return await send(self, node, request, **more)
+
+    monkeypatch.setattr(AIOKafkaClient, "send", counted)
+    client = connect()
+    end = client.get_watermark_offsets(place(1), SOON_S, end_alone=True)
+    assert (end, len(sent)) == ((OFFSET_INVALID, 1), 1)
+    assert client.get_watermark_offsets(place(1), SOON_S) == (0, 1)
+    assert len(sent) == 3
+    uncommitted = connect(**{"isolation.level": "read_uncommitted"})
+    uncommitted.get_watermark_offsets(place(1), SOON_S, end_alone=True)
+    assert [each._isolation_level for each in (sent[0], sent[-1])] == [1, 0]
+
+
 def test_what_threads_ask_at_once_goes_to_a_broker_together(
     connect: Connect, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from aiokafka import client as aiokafka_client
-from aiokafka.errors import KafkaConnectionError
+from aiokafka.errors import KafkaConnectionError, RequestTimedOutError
 
 from belfry.kafka.shared_client import SharedClient, shared
 from belfry.transactions import brokers
@@ -166,10 +166,37 @@ def test_a_look_for_a_coordinator_at_a_silent_broker_is_lost(
 
     async def play() -> None:
         (one,) = await connections(1)
-        one._client.coordinator_lookup = lambda *_: asyncio.sleep(3_600)
+        one._client.get_random_node = lambda: 1
+        one._client.send = lambda *_: asyncio.sleep(3_600)
         with pytest.raises(Lost):
             await one.coordinator_of("id")
         await one.close()
+
+    run(play())
+
+
+def test_those_who_look_for_coordinators_wait_for_a_silent_broker_once() -> None:
+    """A second wait of its own would come to the same, later."""
+
+    async def play() -> None:
+        made, asked, is_asked = await connections(3), list[Any](), asyncio.Event()
+
+        async def times_out(_node: int, request: Any) -> None:
+            asked.append(request)
+            is_asked.set()
+            await asyncio.sleep(0.01)
+            raise RequestTimedOutError
+
+        made[0]._client.get_random_node = lambda: 1
+        made[0]._client.send = times_out
+        looks = [each.coordinator_of(f"id-{number}") for number, each in enumerate(made)]
+        first = asyncio.create_task(looks[0])
+        await is_asked.wait()
+        found = await asyncio.gather(first, *looks[1:], return_exceptions=True)
+        assert [type(each) for each in found] == [Lost] * 3
+        assert len(asked) == 1
+        for each in made:
+            await each.close()
 
     run(play())
 

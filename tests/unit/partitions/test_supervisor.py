@@ -95,6 +95,19 @@ def test_a_heartbeat_vouches_for_loops_that_come_round() -> None:
     assert owners.well() == [0]
 
 
+@pytest.mark.parametrize(("owned", "every_ms"), [(1, 1_000), (16, 1_000), (64, 4_000)])
+def test_a_worker_of_many_partitions_sweeps_each_of_them_less_often(
+    owned: int, every_ms: int
+) -> None:
+    """A sweep costs half a millisecond, however little there is to forget."""
+    owners = Owners(MagicMock(), MagicMock(), Group(MemberMetadata("one")))
+    for partition in range(owned):
+        upkeep = SimpleNamespace(proves_every_ms=lambda _often_ms: HEARTBEAT_MS)
+        owners._runners[partition] = MagicMock(partition=partition, upkeep=upkeep)
+    owners._set_paces(Assignment())
+    assert {each.upkeep.sweep_every_ms for each in owners.runners()} == {every_ms}
+
+
 @pytest.mark.parametrize(
     ("assigned", "commits_for", "acknowledged", "young", "often"),
     [
@@ -120,7 +133,7 @@ def test_an_owner_commits_often_only_where_heartbeats_do_not_tell(
         ),
     )
     owners._runners[3] = runner
-    owners._set_beats(Assignment(commits_for=commits_for))
+    owners._set_paces(Assignment(commits_for=commits_for))
     assert runner.upkeep.idle_commit_ms == (IDLE_COMMIT_MS if often else HEARTBEAT_MS)
 
 

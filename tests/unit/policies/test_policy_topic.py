@@ -40,7 +40,7 @@ class Cluster:
         self.asked_alone = 0
         self.answers: list[Fetched] = []
         self.followed: dict[Where, int] = {}
-        monkeypatch.setattr(fetcher, "Fetcher", lambda _properties: self)
+        monkeypatch.setattr(fetcher, "Fetcher", lambda _properties, wait_s: self)
         monkeypatch.setattr(offset_client, "OffsetClient", lambda _properties: self)
         monkeypatch.setattr(machine, "sleep", lambda _pause_s: None)
         self.topic = PolicyTopic(Settings())

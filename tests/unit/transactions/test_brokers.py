@@ -7,12 +7,13 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from aiokafka.client import CoordinationType
 from aiokafka.errors import CoordinatorNotAvailableError, NodeNotReadyError, RequestTimedOutError
+from aiokafka.protocol.coordination import FindCoordinatorRequest
 from aiokafka.structs import TopicPartition
 
 from belfry.kafka import shared_client
 from belfry.kafka.broker_features import TRANSACTION
+from belfry.kafka.coordinator_requests import FindCoordinators
 from belfry.kafka.gathered_requests import GatheredRequests
 from belfry.kafka.moved_leaders import MovedLeaders
 from belfry.kafka.shared_client import SharedClient
@@ -38,28 +39,40 @@ class Client:
         self.sent: list[tuple[int, Any, int]] = []
         self.fails: Exception | None = None
         self.asked_for: list[Any] = []
+        # A broker before 3.0, and the code of the error by which coordinators are not told.
+        self.old, self.code = False, 0
 
     def get_random_node(self) -> int:
         """One of the nodes."""
         return 4
 
-    async def send(self, node: int, request: Any, *, group: int = 0) -> str:
+    async def send(self, node: int, request: Any, *, group: int = 0) -> Any:
         """The answer, or an error."""
+        if isinstance(request, FindCoordinators | FindCoordinatorRequest):
+            return await self.coordinators(node, request)
         self.sent.append((node, request, group))
         if self.fails is not None:
             raise self.fails
         return "answer"
 
+    async def coordinators(self, node: int, request: Any) -> Any:
+        """Who coordinates, of one id or of several, or an error."""
+        names = getattr(request, "_names", None)
+        if self.old and names is not None:
+            raise NotImplementedError("v4")
+        self.asked_for.append((node, names or request._coordinator_key))
+        await asyncio.sleep(0)
+        if self.fails is not None:
+            raise self.fails
+        told = -1 if self.code else 2
+        if names is None:
+            return SimpleNamespace(coordinator_id=told, error_code=self.code)
+        rows: list[Any] = [(name, told, "host", 9092, self.code, None, {}) for name in names]
+        return SimpleNamespace(coordinators=rows)
+
     def put_leader(self, where: tuple[str, int], leader: int) -> None:
         """Note who leads."""
         self.leaders[TopicPartition(*where)] = leader
-
-    async def coordinator_told(self, kind: Any, name: str, informed: int | None) -> int:
-        """A node, or an error."""
-        self.asked_for.append((kind, name, informed))
-        if self.fails is not None:
-            raise self.fails
-        return 2
 
 
 class Shared:
@@ -78,9 +91,17 @@ class Shared:
             lambda *given: SharedClient._levels_of(self, *given)  # type: ignore[arg-type]
         )
 
+        self._coordinators: Any = GatheredRequests(
+            lambda *given: SharedClient._coordinators_by(self, *given)  # type: ignore[arg-type]
+        )
+
     def level(self, feature: str) -> Any:
         """What the real one says."""
         return SharedClient.level(self, feature)  # type: ignore[arg-type]
+
+    def coordinator_of(self, name: str) -> Any:
+        """What the real one says."""
+        return SharedClient.coordinator_of(self, name)  # type: ignore[arg-type]
 
     def enter(self) -> int:
         """The number of these connections."""
@@ -130,30 +151,52 @@ async def test_what_has_not_left_is_told_from_what_may_have_been_carried_out(
 
 
 async def test_a_coordinator_is_asked_for_by_its_transactional_id(shared: Shared) -> None:
-    connections, kind = BrokerConnections({}), CoordinationType.TRANSACTION
+    connections = BrokerConnections({})
     assert await connections.coordinator_of("belfry.1") == 2
     assert await connections.coordinator_of("belfry.1", 3) == 2
-    assert shared.client.asked_for == [(kind, "belfry.1", None), (kind, "belfry.1", 3)]
+    assert shared.client.asked_for == [(4, ["belfry.1"]), (3, "belfry.1")]
 
 
+@pytest.mark.parametrize("old", [False, True])
+async def test_coordinators_of_all_partitions_are_asked_for_together(
+    shared: Shared, old: bool
+) -> None:
+    """Before brokers of 3.0 each is asked for alone."""
+    shared.client.old = old
+    names = [f"belfry.{number}" for number in range(64)]
+    made = [BrokerConnections({}) for _ in names]
+    told = await asyncio.gather(
+        *(each.coordinator_of(name) for each, name in zip(made, names, strict=True))
+    )
+    assert told == [2] * 64
+    assert shared.client.asked_for == ([(4, name) for name in names] if old else [(4, names)])
+
+
+@pytest.mark.parametrize("informed", [None, 3])
 async def test_a_coordinator_that_is_not_told_has_an_error_or_is_lost(
-    shared: Shared, monkeypatch: pytest.MonkeyPatch
+    shared: Shared, monkeypatch: pytest.MonkeyPatch, informed: int | None
 ) -> None:
     connections = BrokerConnections({})
-    shared.client.fails = CoordinatorNotAvailableError()
-    assert await connections.coordinator_of("belfry.1") == (None, 15)
+    shared.client.code = CoordinatorNotAvailableError.errno
+    assert await connections.coordinator_of("belfry.1", informed) == (None, 15)
     for error in (ConnectionRefusedError(111, "refused"), TimeoutError(), KeyError("a node")):
         shared.client.fails = error
         with pytest.raises(Lost):
-            await connections.coordinator_of("belfry.1")
+            await connections.coordinator_of("belfry.1", informed)
 
     async def never(*_: Any) -> None:
         await asyncio.sleep(60)
 
-    shared.client.coordinator_told = never  # type: ignore[method-assign,assignment]
+    shared.client.coordinators = never  # type: ignore[method-assign,assignment]
     monkeypatch.setattr(brokers, "METADATA_S", 0.01)
     with pytest.raises(Lost):
-        await connections.coordinator_of("belfry.1")
+        await connections.coordinator_of("belfry.1", informed)
+
+
+async def test_without_a_broker_that_is_known_a_coordinator_is_lost(shared: Shared) -> None:
+    shared.client.get_random_node = lambda: None  # type: ignore[method-assign,assignment,return-value]
+    with pytest.raises(Lost):
+        await BrokerConnections({}).coordinator_of("belfry.1")
 
 
 @pytest.mark.parametrize(("told", "leader"), [(None, None), (-1, None), (0, 0), (1, 1)])
