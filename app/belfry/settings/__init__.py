@@ -4,11 +4,11 @@
     ├── CommandSettings       a command of `belfry`
     └── ServerSettings        HTTP port, data directory, log
         └── DeliverySettings  a dispatcher (`belfry worker --role deliver`)
-            └── Settings      a worker, with what all workers agree on
+            └── Settings      a worker, with the settings that all workers agree on
 
 Code that several processes run takes the narrowest of these, so each process sees only what
 concerns it.  Every setting has its unit in its name, a bound and a sentence.  `agreement_rules.py`
-says whether it is equal on all workers and why, and `names.py` refuses names that nobody knows.
+says whether it is equal on all workers and why, and `names.py` refuses unknown names.
 """
 
 from belfry.settings.cluster import ClusterSettings

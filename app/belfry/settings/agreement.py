@@ -1,25 +1,25 @@
-"""What a worker says of the settings that all workers share, and what differs from before.
+"""A worker's statement of the settings that all workers share, and its differences from before.
 
 An owner keeps a *statement* of these settings with the state of each partition, and beside it where
 everybody can read it without the state. A worker that starts, or takes a partition over, compares
-its own. What follows from a difference is its rule's to say (`agreement_rules.py`).
+its own. The rule of a setting decides what a difference leads to (`agreement_rules.py`).
 
-Two workers' secrets agree where each worker believes what the other one signs, so a change of them
-passes through rounds in which both are believed. `A+B` is a worker that signs with A and believes B
-as well:
+Two workers' secrets agree where each worker believes the signatures of the other one, so a change
+of them passes through rounds in which both are believed. `A+B` is a worker that signs with A and
+believes B as well:
 
     round    worker 1   worker 2   agree, because
     begin    A          A          the same
     1        A+B        A          both sign with A, and both believe A
     1 ends   A+B        A+B
-    2        B+A        A+B        each believes what the other one signs with
+    2        B+A        A+B        each believes the signatures of the other one
     2 ends   B+A        B+A
     3        B          B+A        both sign with B
     direct   B          A          refused: neither believes the other
 
-A statement of another release may lack names, or have more: what both have is compared. Secrets are
-in it as short digests, made slowly (scrypt, RFC 7914) and with the names of the belfry as salt; an
-equal secret of another belfry looks otherwise.
+A statement of another release may lack names, or have more: the names that both have are compared.
+Secrets are in it as short digests, made slowly (scrypt, RFC 7914) and with the names of the belfry
+as salt; an equal secret of another belfry looks otherwise.
 
 All of it is pure but for the time that scrypt takes, some tens of milliseconds once for each
 secret.
@@ -49,7 +49,7 @@ DIGEST_BYTES: Final = 6
 
 
 class Difference(NamedTuple):
-    """A setting in which a worker differs from what was kept; values as they may be shown.
+    """A setting in which a worker differs from the kept statement; values as they may be shown.
 
     `kept` and `given` are texts in which a secret is a digest.
     """
@@ -69,7 +69,7 @@ class Difference(NamedTuple):
 
 
 def statement(settings: DeliverySettings) -> dict[str, Any]:
-    """What a worker says of the settings that it shares with others; no secret in clear.
+    """A worker's statement of the settings that it shares with others; no secret in clear.
 
     Those of deliveries are in it where the worker delivers. A dispatcher has only those that it
     shares with workers. The fixed settings are kept by themselves, as `cluster_fingerprint`.
@@ -128,7 +128,7 @@ def decode(text: str | bytes) -> dict[str, Any]:
 
 
 def differences(kept: Statement, mine: Statement) -> list[Difference]:
-    """In which settings, of those that both have, a worker differs from what was kept."""
+    """The settings, of those that both have, in which a worker differs from the kept statement."""
     both = [name for name in AGREED if name in kept and name in mine]
     return [
         Difference(name, _shown(name, kept[name]), _shown(name, mine[name]))
@@ -170,7 +170,7 @@ def _agree(name: str, kept: Any, mine: Any) -> bool:
     if name != WORKER_SECRET:
         return bool(kept == mine)
     if any(each and not isinstance(each, list) for each in (kept, mine)):
-        # No worker writes that: a damaged note stops nobody.
+        # No worker writes that: a damaged note stops no worker.
         return True
     if not kept or not mine:
         return not kept and not mine
@@ -189,7 +189,7 @@ def _shown(name: str, value: Any) -> str:
 
 
 def _digest(settings: DeliverySettings, secret: bytes) -> str:
-    """A few bytes of a slow hash: who reads it learns whether two secrets are the same."""
+    """A few bytes of a slow hash: a reader only learns whether two secrets are the same."""
     return _slow_digest(secret, f"{settings.cluster.topic_prefix} {settings.cluster.app_id}")
 
 

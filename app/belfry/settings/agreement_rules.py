@@ -3,13 +3,13 @@
 A worker that judges by other rules than the one beside it gives a request another outcome, and
 which of the two it meets is chance. So each setting that decides about outcomes has a rule:
 
-    FIXED      for the life of a belfry: who differs does not start
-    TOGETHER   equal wherever workers run at the same time: who differs does not start beside others
-    ROLLING    changed by a restart of the workers one by one: who differs says so, and goes on
+    FIXED      for the life of a belfry: a worker that differs does not start
+    TOGETHER   equal on workers that run at once: one that differs does not start beside others
+    ROLLING    changed by a restart of the workers one by one: one that differs says so, and goes on
 
 Every other setting of a worker stands in `OWN`, with the reason why each may have its own. A
-setting that stands in neither fails a test, so nobody adds one without an answer. `agreement.py`
-compares, and docs/settings.md shows rule and reason.
+setting that stands in neither fails a test, so no setting is added without an answer.
+`agreement.py` compares, and docs/settings.md shows rule and reason.
 """
 
 from __future__ import annotations
@@ -141,7 +141,7 @@ OWN: Final[Mapping[str, tuple[str, ...]]] = {
         *("otlp_url", "otlp_queue_spans", "checkpoint_store", "checkpoint_options"),
         *("payload_store_options", "day_store_options"),
     ),
-    "what it does, and how much of it": (
+    "its work, and how much of it": (
         *("role", "worker_weight", "create_topics", "registry_auto_register", "webhook_user"),
         *("last_fires", "checkpoint_peers", "day_store_after_days"),
     ),

@@ -2,8 +2,8 @@
 
 Each takes a value as it is given and hands it back, or raises ValueError with a clause that says
 what is wrong and what to give instead. The code that makes the settings tells it with the name of
-the setting and its variable. What is no good is refused here because it would be believed later: a
-client of Kafka tries an address that means nothing for ever, or takes one that nobody meant (an
+the setting and its variable. A bad value is refused here because it would be believed later: a
+client of Kafka tries a meaningless address for ever, or takes one that was not meant (an
 empty host is this machine, and an empty port is 0); a short secret can be guessed; and figures of
 odd intervals have gaps.
 
@@ -62,7 +62,7 @@ def _divided(address: str) -> tuple[str, str | None]:
     """Host and port; None for no port.  An address of IPv6 stands in brackets."""
     host, bracket, rest = address.rpartition("]")
     if bracket:
-        # Without its colon what follows is no port, as an empty one is none.
+        # Without its colon the rest is not a port, and an empty text is not one either.
         return host + bracket, (rest[1:] if rest.startswith(":") else "") if rest else None
     host, colon, port = address.partition(":")
     return host, port if colon else None

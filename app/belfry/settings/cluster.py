@@ -1,4 +1,4 @@
-"""What workers of one belfry have to agree on, because it decides what becomes of a request.
+"""Settings that workers of one belfry agree on, because they decide the fate of a request.
 
 `ClusterSettings` never change in the life of a belfry: state lies under these names and numbers.
 `AgreedSettings` may change, by a restart of the workers one by one.  `agreement_rules.py`
@@ -13,7 +13,7 @@ from pydantic import BaseModel, Field
 
 
 class ClusterSettings(BaseModel):
-    """What is fixed for the life of a belfry.
+    """Settings that are fixed for the life of a belfry.
 
     It is stored with the state as canonical JSON, so a worker with other values finds out before it
     touches anything.
@@ -35,7 +35,7 @@ class ClusterSettings(BaseModel):
 
 
 class AgreedSettings(BaseModel):
-    """What workers agree on, and may change together."""
+    """Settings that workers agree on, and may change together."""
 
     # How tenants are treated that have no policy; a policy wins over these.
     default_delivery: Literal["PAYLOAD", "ENVELOPE"] = Field(
@@ -58,7 +58,7 @@ class AgreedSettings(BaseModel):
     # A release that knows of no moves cannot read a partition from which a group has moved.
     key_group_moves: bool = Field(
         False,
-        description="Let key groups move between partitions when somebody asks for it"
+        description="Let key groups move between partitions on request"
         " (docs/rebalance.md). `true` once all workers are of a release that knows this setting;"
         " needs http_worker_secret.",
     )

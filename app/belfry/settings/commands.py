@@ -1,4 +1,4 @@
-"""Settings of commands: the way to Kafka and to a worker, and what requests are written with.
+"""Settings of commands: the way to Kafka and to a worker, and the options for writing requests.
 
 Commands share environments and files with workers, so names of workers' settings are no error in
 them; commands do not read these.

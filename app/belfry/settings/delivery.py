@@ -1,4 +1,4 @@
-"""Settings of what posts fired events over HTTP: a worker does, or a dispatcher beside it.
+"""Settings of processes that post fired events over HTTP: workers, and dispatchers beside them.
 
 `belfry worker --role deliver` runs a dispatcher alone.  It owns no schedules, so it has these
 settings and no others.  A worker has them too, because it delivers unless its role says otherwise.
@@ -14,11 +14,11 @@ from belfry.settings.server import ServerSettings
 from belfry.settings.sources import Sourced
 
 Role = Literal["all", "schedule", "deliver"]
-ROLE_SAYS = "What this worker does: fires schedules, delivers over HTTP, or both."
+ROLE_SAYS = "Work of this worker: it fires schedules, delivers over HTTP, or both."
 
 
 class RoleSettings(Sourced):
-    """What is read first, because it says which settings the process has."""
+    """The settings that are read first, because they say which others the process has."""
 
     role: Role = Field("all", description=ROLE_SAYS)
 
@@ -26,7 +26,8 @@ class RoleSettings(Sourced):
 class DeliverySettings(ServerSettings):
     """Settings of a dispatcher, and of a worker that delivers.
 
-    What posts runs in a process of its own, which may run as another user than the dispatcher.
+    The posting part runs in a process of its own, which may run as another user than the
+    dispatcher.
     """
 
     role: Role = Field("all", description=ROLE_SAYS)

@@ -33,15 +33,15 @@ from belfry.settings.worker import WorkerSettings
 
 # Each class has the settings of one kind of process; together they have all names.
 PROCESSES: Final = (WorkerSettings, DeliverySettings, CommandSettings)
-# Former names of settings, and what they are called now.  A name stays here for good.
+# Former names of settings, and their present names.  A name stays here for good.
 RENAMED: Final[dict[str, str]] = {}
-# Variables that are no settings: where the file lies, and what tests and benchmarks say.
+# Variables that are not settings: the place of the file, and variables of tests and benchmarks.
 OTHERS: Final = frozenset(
     {CONFIG_FILE, "BELFRY_CACHE_DIR", "BELFRY_FAILPOINT", "BELFRY_BENCH_LOG_LEVEL"}
 )
-# Policies name variables that begin so, and nobody else knows their names.
+# Policies name variables that begin so, and only they know these names.
 OF_POLICIES: Final = "BELFRY_SECRET_"
-# What Kubernetes tells each container of a service that is called belfry, or belfry-something.
+# Variables that Kubernetes sets in each container for a service named belfry, or belfry-something.
 _OF_KUBERNETES: Final = re.compile(
     r"_SERVICE_HOST$|_SERVICE_PORT(_[A-Z0-9_]+)?$|_PORT_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?$"
 )
@@ -58,14 +58,14 @@ def known_settings() -> dict[str, FieldInfo]:
 
 
 def may_hold_secrets(name: str) -> bool:
-    """Whether a setting's value is shown to nobody, in whole or in part."""
+    """Whether a setting's value is kept secret, in whole or in part."""
     return is_secret(known_settings().get(name))
 
 
 def unknown_names(
     environment: Mapping[str, str], file: Mapping[str, Any], options: Iterable[str]
 ) -> str:
-    """What is wrong with the names, all of it, and what to do; empty where each is known.
+    """All that is wrong with the names, and what to do; empty if each is known.
 
     `environment` is that of the process, of which names that begin with ``BELFRY_`` count, in any
     case. `file` is the parsed TOML file; `options` are the names of properties given by ``-X``.
@@ -118,7 +118,7 @@ def _keys(file: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _in_table(given: str, setting: str, table: Any) -> Iterator[str]:
-    """What is wrong with the keys of a table, where it is one."""
+    """What is wrong with the keys of a table, if the value is a table."""
     if isinstance(table, Mapping):
         for key in table:
             told = _nested(f"{key} of {given}", setting, str(key))
@@ -146,7 +146,7 @@ def _is_variable(given: str) -> bool:
 
 
 def _property(given: str, key: str) -> str:
-    """What is wrong with a property of librdkafka, or nothing."""
+    """What is wrong with a property of librdkafka; empty if nothing is."""
     if is_kafka_property(property_name(key)):
         return ""
     return f"{given} is no property of librdkafka: {_near_property(given, key, kafka_properties())}"
@@ -162,7 +162,7 @@ def _near_property(given: str, key: str, known: Iterable[str]) -> str:
 
 
 def _unknown(given: str, name: str, known: Iterable[str], prefix: str) -> str:
-    """What is said of a name that nothing has: its new name, or the nearest one."""
+    """The advice for an unknown name: its new name, or the nearest one."""
     former = name.removeprefix(prefix).lower().replace(NESTED, ".")
     if former in RENAMED:
         now = RENAMED[former]
@@ -188,7 +188,7 @@ def _all_variables() -> list[str]:
 
 
 def _parsed(value: str) -> Any:
-    """A variable that holds a table as JSON; what is none is told where it is read."""
+    """A variable that holds a table as JSON; any other text is refused where it is read."""
     try:
         return orjson.loads(value)
     except orjson.JSONDecodeError:

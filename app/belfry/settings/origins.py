@@ -28,9 +28,9 @@ from belfry.settings.sources import (
 
 OPTION: Final = "option"
 DEFAULT: Final = "default"
-# What follows the scheme of an address; several stand behind commas, or blanks.
+# The rest of an address behind its scheme; several addresses have commas or blanks between them.
 _ADDRESS: Final = re.compile(r"//((?:(?!,\w[\w+.-]*://)\S)+)")
-# What ends the authority of an address (RFC 3986, 3.2).
+# The characters that end the authority of an address (RFC 3986, 3.2).
 _AUTHORITY: Final = re.compile(r"[^/?#]*")
 
 
@@ -43,7 +43,7 @@ class SettingOrigin(NamedTuple):
 
 
 def origins(made: Sourced, options: Mapping[str, Any]) -> list[SettingOrigin]:
-    """All settings of a process, in the order of their class; `options` are what was typed."""
+    """All settings of a process, in the order of their class; `options` are the typed ones."""
     kind = type(made)
     places = (
         (OPTION, options),
@@ -93,7 +93,7 @@ def _without_credentials(found: re.Match[str]) -> str:
     """An address behind its scheme, with a blot for user and password.
 
     A password that is not percent-encoded may hold `@` and `/`. Where an `@` stands behind the
-    authority, nobody can say where such a password ends, and all is blotted out.
+    authority, the end of such a password is unknown, and all is blotted out.
     """
     read = _AUTHORITY.match(found[1])
     assert read is not None

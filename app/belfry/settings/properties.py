@@ -23,7 +23,7 @@ from typing import Any, Final
 _OF_CONFLUENT: Final = frozenset({"default.topic.config"})
 # A prefix that librdkafka takes before properties of topics.
 _OF_A_TOPIC: Final = "topic."
-# What is commonly set, to suggest where librdkafka tells no names.
+# Common properties, to suggest one if librdkafka tells no names.
 _COMMON: Final = frozenset(
     {
         "bootstrap.servers",
@@ -45,7 +45,7 @@ _COMMON: Final = frozenset(
         "enable.ssl.certificate.verification",
     }
 )
-# What librdkafka says of a name that it does not know.
+# The words of librdkafka about a name that it does not know.
 _UNKNOWN: Final = "No such configuration property"
 
 _BACKOFF: Final = "reconnect.backoff.ms"
@@ -118,7 +118,7 @@ def kafka_properties() -> frozenset[str]:
 
 @cache
 def _told() -> frozenset[str]:
-    """What librdkafka says of itself; empty where it cannot be asked. Asked once in a process."""
+    """The text of librdkafka about itself; empty if it cannot be asked. Asked once in a process."""
     try:
         lines = _table().splitlines()
     except (OSError, AttributeError, TypeError, ValueError):
@@ -154,7 +154,7 @@ def _table() -> str:
 
 
 def _is_taken(name: str) -> bool:
-    """Whether a client takes a property of this name; what it says of the value does not matter."""
+    """Whether a client takes a property of this name; it may still refuse the value."""
     from confluent_kafka import KafkaException
     from confluent_kafka.admin import AdminClient
 

@@ -1,12 +1,12 @@
-"""What the long-running processes have, workers and dispatchers: a place, a port, a log.
+"""Settings of the long-running processes, workers and dispatchers: a place, a port, a log.
 
-Most of it is about the HTTP port, which strangers reach: who may ask, over which connections, and
-how much of the process one caller may take. By default a worker listens on the loopback address,
-over plain HTTP, without keys. What would open it wider without a lock is refused at start
-(`process/half_settings.py`).
+Most of it is about the HTTP port, which strangers reach: who may call it, over which connections,
+and how much of the process one caller may take. By default a worker listens on the loopback
+address, over plain HTTP, without keys. A setting that would open it wider without a lock is refused
+at start (`process/half_settings.py`).
 
 The port for health and metrics is another one, so that a probe is answered while callers use the
-first one up, and so that it may be open to those who look after the machine alone.
+first one up, and so that it may be open only to the people who look after the machine.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from belfry.settings.shared import SharedSettings
 
 
 class ServerSettings(SharedSettings):
-    """What workers and dispatchers have: a data directory, an HTTP port, a log."""
+    """Settings of workers and dispatchers: a data directory, an HTTP port, a log."""
 
-    # Who this worker is, and where its state lies. Two processes cannot use one directory.
+    # The name of this worker, and the place of its state. Two processes cannot use one directory.
     data_dir: Path = Field(
         Path(".belfry/worker"), description="State of this worker; one directory per worker."
     )
@@ -43,14 +43,14 @@ class ServerSettings(SharedSettings):
         300,
         ge=100,
         le=60_000,
-        description="How often a worker says that it lives, and hears who comes and goes.",
+        description="How often a worker says that it lives, and hears of others that come and go.",
     )
     registry_wait_ms: int = Field(
         10_000,
         ge=0,
         le=600_000,
-        description="Longest wait for an answer of the schema registry. Who names the schema waits"
-        " by itself.",
+        description="Longest wait for an answer of the schema registry. Only requests that"
+        " name the schema wait.",
     )
     # Where the HTTP port and the port for health are, and how others reach them.
     http_host: str = Field(
@@ -59,7 +59,7 @@ class ServerSettings(SharedSettings):
     )
     http_port: int = Field(8700, ge=0, le=65535, description="HTTP port; 0 takes any free one.")
     health_host: str = Field(
-        "127.0.0.1", description="Address of the port for health and metrics; nobody is asked who."
+        "127.0.0.1", description="Address of the port for health and metrics; it needs no key."
     )
     health_port: int | None = Field(
         None,
@@ -71,9 +71,9 @@ class ServerSettings(SharedSettings):
         None,
         pattern=r"^https?://[^/\s]+$",
         description="Address under which other workers reach this one; none: host and port, or"
-        " where that is all addresses, the one that leads to the brokers.",
+        " if that means all addresses, the one that leads to the brokers.",
     )
-    # Who may ask, and what is written down of it.
+    # The callers that may ask, and the record of their requests.
     http_api_keys: SecretStr | None = Field(
         None, description="API keys as a JSON list, as `belfry api-key` prints them."
     )
@@ -81,7 +81,7 @@ class ServerSettings(SharedSettings):
         None, description="The same in a file, which is read again when it changes."
     )
     audit: Literal["all", "policies", "none"] = Field(
-        "all", description="What the audit log holds; policies: no changes of schedules."
+        "all", description="Events in the audit log; policies: no changes of schedules."
     )
     # Against pages of other sites in a browser: Host and Origin of a request have to be known ones
     # (DNS rebinding).
@@ -98,8 +98,8 @@ class ServerSettings(SharedSettings):
     http_tls_key: Path | None = Field(None, description="PEM file of the certificate's key.")
     http_tls_authorities: Path | None = Field(
         None,
-        description="PEM file of whom workers believe when they call each other; none: whom the"
-        " machine trusts.",
+        description="PEM file of the authorities that workers trust for calls to each other; none:"
+        " those of the machine.",
     )
     http_plaintext: Literal["refused", "allowed"] = Field(
         "refused",
@@ -107,7 +107,8 @@ class ServerSettings(SharedSettings):
         " front ends TLS.",
     )
     # Limits, so that no caller takes the memory or the connections of the others: of one body, of
-    # all bodies together, of requests, of connections, and of what one caller does in a second.
+    # all bodies together, of requests, of connections, and of the requests of one caller in a
+    # second.
     http_body_bytes: int = Field(
         1_100_000, ge=1_000, le=100_000_000, description="Largest body of a request."
     )
@@ -146,9 +147,9 @@ class ServerSettings(SharedSettings):
     oidc_issuer: str | None = Field(
         None, description="OpenID provider whose bearer tokens are taken."
     )
-    oidc_audience: str = Field("belfry", description="Whom the provider's tokens are for.")
+    oidc_audience: str = Field("belfry", description="Audience of the provider's tokens.")
     oidc_jwks_url: str | None = Field(
-        None, description="Where the provider's keys lie; none: as its discovery document says."
+        None, description="URL of the provider's keys; none: as its discovery document says."
     )
     oidc_tenants_claim: str = Field(
         "belfry_tenants", description="Claim that lists the tenants of a token."
@@ -160,8 +161,8 @@ class ServerSettings(SharedSettings):
     otlp_url: str | None = Field(
         None,
         pattern=r"^https?://[^/\s]+(/\S*)?$",
-        description="Where spans are sent by OTLP over HTTP, such as http://127.0.0.1:4318; none:"
-        " nothing is traced. Needs the extra `otel`.",
+        description="URL that spans go to, by OTLP over HTTP, such as http://127.0.0.1:4318; none:"
+        " no tracing. Needs the extra `otel`.",
     )
     otlp_queue_spans: int = Field(
         10_000,

@@ -1,10 +1,10 @@
-"""What every process of belfry has: the way to Kafka and the registry, and which belfry it is.
+"""Settings of every process of belfry: the way to Kafka and the registry, and the belfry's name.
 
 A setting is a field with a bound and a sentence, from which docs/settings.md is made. Its unit is
-in its name: ``_ms`` milliseconds, ``_s`` seconds, ``_bytes`` bytes, ``_mb`` MB. What is not
-accepted is told at start with its name and its variable, and the process does not run. Settings are
-frozen: what is to change while a process runs is a policy of a tenant, or the content of a file
-that a setting names.
+in its name: ``_ms`` milliseconds, ``_s`` seconds, ``_bytes`` bytes, ``_mb`` MB. A value
+that is not accepted is told at start with its name and variable, and the process does not run.
+Settings are frozen: values that change while a process runs are policies of a tenant, or the
+content of a file that a setting names.
 
 Fields with ``repr=False`` or of type `SecretStr` may hold credentials. Their values are in no error
 and no log.
@@ -34,7 +34,7 @@ WorkerSecret = Annotated[SecretStr, AfterValidator(long_enough)]
 
 
 class SharedSettings(Sourced):
-    """What every process has; commands need no more than this and an address of a worker."""
+    """Settings of every process; commands need only these and an address of a worker."""
 
     # The way to Kafka and the registry. Properties of librdkafka go to every client of the process,
     # and those of the registry to its client.
@@ -68,7 +68,7 @@ class SharedSettings(Sourced):
     # requests, requests that workers write, rows of the changelog, policies.
     http_worker_secret: WorkerSecret | None = Field(
         None,
-        description="What workers sign with for one another; needed with API keys.",
+        description="Secret that workers sign with for one another; needed with API keys.",
     )
     http_worker_secret_also: WorkerSecret | None = Field(
         None,
@@ -90,7 +90,7 @@ class SharedSettings(Sourced):
         description="Policies in the topic: every writer's are carried out, or only those signed"
         " with the workers' secret.",
     )
-    # What is measured for operators. All workers have the same, or the figures have gaps.
+    # Measurements for operators. All workers have the same, or the figures have gaps.
     canary_interval_ms: Annotated[int, AfterValidator(divides_an_hour)] = Field(
         0,
         ge=0,
@@ -122,9 +122,9 @@ class SharedSettings(Sourced):
         return {"bootstrap.servers": self.bootstrap_servers, **returns(given), **given}
 
     def worker_keys(self, purpose: Purpose) -> Keys:
-        """What workers sign with for a purpose: the first key signs, all of them verify.
+        """The keys that workers sign with for a purpose: the first one signs, all of them verify.
 
-        No key, where there is no secret: nothing is signed then.
+        Empty if there is no secret: nothing is signed then.
         """
         return keys_of(self.worker_secrets(), purpose)
 
@@ -140,6 +140,6 @@ class SharedSettings(Sourced):
     def cluster_fingerprint(self) -> bytes:
         """Cluster settings as canonical JSON, to be stored with the state and compared.
 
-        Equal settings have equal bytes: keys are sorted, and nothing else is in it.
+        Equal settings have equal bytes: keys are sorted, and it holds only the settings.
         """
         return orjson.dumps(self.cluster.model_dump(), option=orjson.OPT_SORT_KEYS)

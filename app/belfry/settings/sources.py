@@ -1,6 +1,6 @@
 """Where settings come from: arguments, ``BELFRY_…`` variables and one TOML file, in this order.
 
-Each kind of process has a class of its own below `Sourced`, and reads only what concerns it: all of
+Each kind of process has a class of its own below `Sourced`, and reads only its own settings: all of
 them may share one environment and one file.  A name that no process knows is refused at start
 (`names.py`), not here, so that a message can list all of them at once.
 
@@ -51,7 +51,7 @@ class _OwnKeys(TomlConfigSettingsSource):
 
 
 def file_values(kind: type[BaseSettings]) -> dict[str, Any]:
-    """What the file says of the settings of a process."""
+    """The values of the file for the settings of a process."""
     return _OwnKeys(kind, config_file())()
 
 
@@ -89,12 +89,12 @@ class Sourced(BaseSettings):
 
 
 def plain(secrets: Mapping[str, SecretStr]) -> dict[str, str]:
-    """Secrets by name as they are, for those who use them."""
+    """Secrets by name, in clear, for the code that uses them."""
     return {name: secret.get_secret_value() for name, secret in secrets.items()}
 
 
 def is_secret(info: FieldInfo | None) -> bool:
-    """Whether a setting's value is shown to nobody, in whole or in part."""
+    """Whether a setting's value is kept secret, in whole or in part."""
     return info is not None and (not info.repr or "Secret" in str(info.annotation))
 
 

@@ -1,4 +1,4 @@
-"""Settings of a worker: those of a dispatcher, what workers agree on, its share and pace.
+"""Settings of a worker: those of a dispatcher, those that all agree on, its share and pace.
 
 The pace is made of three limits of one step, which is one transaction: requests taken in, bytes,
 and events fired. A larger step costs less for each event and holds others up for longer;
@@ -86,7 +86,7 @@ class WorkerSettings(DeliverySettings, AgreedSettings):
         le=86_400,
         description="Seconds after which a partition's newest checkpoint is replaced.",
     )
-    # Each keeps one on its own disk then, so it is off where nobody has asked for checkpoints.
+    # Each keeps one on its own disk then, so it is off unless checkpoints are asked for.
     checkpoint_peers: Literal["with_store", "always", "never"] = Field(
         "with_store",
         description="Whether workers keep a checkpoint of each partition for one another, and fetch"
@@ -110,7 +110,8 @@ class WorkerSettings(DeliverySettings, AgreedSettings):
         repr=False,
         description="Options of fsspec for that file system, credentials for instance.",
     )
-    # Payloads of what is due far ahead, off Kafka's disks and the workers' meanwhile.
+    # Payloads of schedules that are due far ahead, kept off the disks of Kafka and the workers
+    # meanwhile.
     day_store: str | None = Field(
         None,
         repr=False,
@@ -133,7 +134,7 @@ class WorkerSettings(DeliverySettings, AgreedSettings):
     # Both write the same records with the same promises.
     transaction_writer: Literal["librdkafka", "direct"] = Field(
         "direct",
-        description="Who writes the transactions of partitions: belfry's own writer, one request"
+        description="Writer of the transactions of partitions: belfry's own writer, one request"
         " for each broker (`direct`); or librdkafka, one for each output partition.",
     )
     # A take-over fences both in any case.  A worker of a release before this one fences the first.
@@ -160,8 +161,8 @@ class WorkerSettings(DeliverySettings, AgreedSettings):
         ge=0,
         le=250,
         description="Least time from one transaction of a partition to its next, while it keeps up:"
-        " fewer and larger ones cost worker and brokers less, and what comes meanwhile is late, or"
-        " answered later, by up to so much. 0: as soon as the last one is committed.",
+        " fewer and larger ones cost worker and brokers less, and requests and events that come"
+        " meanwhile are late by up to so much. 0: as soon as the last one is committed.",
     )
     # Beyond it the clock guard takes nothing for now until a probe has shown a sane clock.
     clock_tolerance_ms: int = Field(

@@ -1,16 +1,16 @@
-"""Figures of the Kafka clients of a worker: by what a client is for, and by broker.
+"""Figures of the Kafka clients of a worker: by the purpose of a client, and by broker.
 
     librdkafka ── JSON, every few seconds ─┐
                                            ├─► ClientFigures("changelog") ─► metrics
     belfry's own clients ── each answer ───┘
 
 A client gets its figures as the property `stats_cb`, beside its servers: librdkafka calls it with
-its statistics, and clients of belfry's own tell it of each request.  What librdkafka tells waits
+its statistics, and clients of belfry's own tell it of each request.  The figures of librdkafka wait
 until its client is polled, so only clients that are polled for as long as they live may have it.
 
-librdkafka counts since its client began, so counters get what came since it told last, however long
-that is ago.  Of a client that is gone nothing comes any more: what it told of records and requests
-under way counts for three intervals more.
+librdkafka counts since its client began, so counters get the rise since it told last, however long
+that is ago.  A client that is gone tells nothing more: its last numbers of records and requests
+under way count for three intervals more.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from belfry.host.errors import named
 from belfry.telemetry.limited import LimitedLogger
 from belfry.telemetry.metric_maker import MetricMaker
 
-# What librdkafka calls a broker that it does not know the number of yet.
+# The name that librdkafka gives to a broker whose number it does not know yet.
 UNKNOWN: Final = "(bootstrap)"
 INTERVALS: Final = 3
 # Clients that are remembered although they tell no more; one that tells is never forgotten.
@@ -42,7 +42,7 @@ log = structlog.get_logger(__name__)
 
 
 class _Told(NamedTuple):
-    """What a client of librdkafka told last, and when by the monotonic clock in seconds.
+    """The last figures of a client of librdkafka, and their instant (monotonic seconds).
 
     `disconnects` and `errors` are by broker, since the client began.
     """
@@ -85,7 +85,7 @@ class ClientFigures:
         interval_ms: int,
         now_s: Callable[[], float] = monotonic,
     ) -> None:
-        """`client` says what they are for; librdkafka tells every `interval_ms`, 0: never."""
+        """`client` is their purpose; librdkafka tells every `interval_ms`, 0: never."""
         self._metrics = metrics
         self._client = client
         self._interval_ms = interval_ms
@@ -100,9 +100,9 @@ class ClientFigures:
         metrics.queued.labels(client).set_function(self._queued)
 
     def properties(self) -> dict[str, Any]:
-        """What the properties of a client get, so that it tells its figures.
+        """Properties that make a client tell its figures.
 
-        They win over an operator's own interval, as whatever is told is counted here.
+        They win over an operator's own interval, since each report is counted here.
         """
         return {"stats_cb": self, "statistics.interval.ms": self._interval_ms}
 
@@ -111,7 +111,8 @@ class ClientFigures:
     def __call__(self, text: str) -> None:
         """Take the statistics of a client, as librdkafka's STATISTICS.md describes them.
 
-        Raises nothing: an error would come out of the client's `poll`, and end who reads or writes.
+        Raises nothing: an error would come out of the client's `poll`, and end the reader or the
+        writer.
         """
         try:
             self._take(text)
@@ -141,9 +142,9 @@ class ClientFigures:
             of.errors.inc(max(0, errors[label] - before.errors.get(label, 0)))
 
     def _forget(self) -> None:
-        """Forget who has been silent for longest, where there are too many; the lock is held.
+        """Forget the clients that are silent for longest, if too many are; the lock is held.
 
-        Not by time alone: a client that nobody polled for a while would be counted from its begin
+        Not by time alone: a client that was not polled for a while would be counted from its begin
         once more.
         """
         late_s, too_many = self._late_s(), max(0, len(self._told) - MOST_SILENT)
@@ -152,9 +153,9 @@ class ClientFigures:
                 del self._told[name]
 
     def _add_window(self, broker: Mapping[str, Any], *, reads: bool) -> None:
-        """Add what librdkafka measured of a broker since it told last."""
+        """Add the measurements of librdkafka for a broker since it told last."""
         of, trip = self._broker(_label(broker)), broker["rtt"]
-        # Who reads has the broker wait until there is something.
+        # A reader has the broker wait until there is something.
         if not reads:
             of.answers.inc(trip["cnt"])
             of.round_trip.inc(trip["sum"] / 1_000_000)
@@ -205,13 +206,13 @@ class ClientFigures:
         return sum(each.queued for each in self._alive())
 
     def _alive(self) -> list[_Told]:
-        """What was told last by clients that still tell."""
+        """The last figures of clients that still tell."""
         late_s = self._late_s()
         with self._lock:
             return [each for each in self._told.values() if each.at_s >= late_s]
 
     def _late_s(self) -> float:
-        """Who has told nothing since then tells no more."""
+        """The instant in seconds; a client that has told nothing since then tells no more."""
         return self._now_s() - INTERVALS * self._interval_ms / 1000
 
 

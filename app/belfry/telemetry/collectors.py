@@ -1,4 +1,4 @@
-"""Collectors of belfry's own, where those of the metrics library are too slow or keep what is gone.
+"""Collectors of belfry's own, where those of the metrics library are too slow or keep old series.
 
 **`KeyMetrics`** is made anew at each look from what the list of API keys holds then.  A key that
 leaves the list leaves the metrics.  A key is told by the beginning of its digest: no name, no

@@ -1,4 +1,4 @@
-"""Day files as metrics: files by what became of them, payloads that went and came back.
+"""Day files as metrics: files by their outcome, payloads that went and came back.
 
     belfry_day_files_awaited > 0                        something due waits for a file to be read
     rate(belfry_day_files_total{outcome="read_failed"}[5m])       tries that have failed

@@ -1,4 +1,4 @@
-"""Metrics of requests and events: what was asked, what fired, how late, and for whom.
+"""Metrics of requests and events: requests, fires, their lateness, and their tenants.
 
     asked                    fired, or given up              told on
     requests, rejected  ──►  fired, lateness, missed,   ──►  deliveries

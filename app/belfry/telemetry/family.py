@@ -1,4 +1,4 @@
-"""What a metric is: a name that people rely on, a kind, a meaning, and labels.
+"""The declaration of a metric: a name that people rely on, a kind, a meaning, and labels.
 
     belfry_waiting_seconds   gauge   partition, waiting_for   "The same by what is waited for: …"
 
@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 
 class Family(NamedTuple):
-    """One metric: its public name, its kind, what it means and its labels."""
+    """One metric: its public name, its kind, its meaning and its labels."""
 
     name: str
     kind: str

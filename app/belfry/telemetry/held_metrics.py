@@ -1,4 +1,4 @@
-"""The partitions that a worker holds: what waits in them, how far they are, their stores.
+"""The partitions that a worker holds: their waiting events, how far they are, their stores.
 
 These are gauges.  `process/view.py` sets them when somebody looks, from what the partitions are at
 that moment:
@@ -47,7 +47,7 @@ class HeldMetrics:
         waiting_seconds: Mapping[str, float],
         ingest_lag_records: int,
     ) -> None:
-        """Show the figures of an owned partition; `waiting_seconds` by what is waited for."""
+        """Show the figures of an owned partition; `waiting_seconds` by the cause of the wait."""
         label = str(partition)
         self._owned.labels(label).set(1)
         self._pending.labels(label).set(pending)

@@ -29,7 +29,7 @@ OTHER_REASONS: Final = "other"
 
 
 class Logger(Protocol):
-    """What is needed of a logger; structlog's bound loggers have it."""
+    """The methods that are needed of a logger; structlog's bound loggers have them."""
 
     def log(self, level: int, event: str, **values: Any) -> Any:
         """Write one line."""
@@ -37,7 +37,7 @@ class Logger(Protocol):
 
 @dataclass(slots=True)
 class _Allowance:
-    """What a reason has used of its interval, which began `since` (seconds of the clock)."""
+    """The lines that a reason has used of its interval, begun `since` (seconds of the clock)."""
 
     since: float
     level: int

@@ -69,7 +69,7 @@ def configure(settings: ServerSettings, stream: TextIO | None = None) -> None:
 
 
 def shared_processors() -> list[Processor]:
-    """What happens to every line, from any logger, before it is rendered."""
+    """The processing of every line, from any logger, before it is rendered."""
     return [
         structlog.contextvars.merge_contextvars,
         structlog.stdlib.add_log_level,
@@ -102,7 +102,7 @@ def trace_of_fire(_logger: WrappedLogger, _method: str, line: EventDict) -> Even
 
 
 def keep_secrets(_logger: WrappedLogger, _method: str, line: EventDict) -> EventDict:
-    """Replace what must not be written: bytes by their length, secrets by a blot."""
+    """Replace values that must not be written: bytes by their length, secrets by a blot."""
     return {name: _safe(name, value) for name, value in line.items()}
 
 

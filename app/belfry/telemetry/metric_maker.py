@@ -1,4 +1,4 @@
-"""How metrics are made: by their names, with what `families.py` declares of them.
+"""How metrics are made: by their names, with the declarations of `families.py`.
 
 A metric is made by its name alone.  Kind, meaning and labels come from its family, so that a worker
 cannot show what is not declared, and what a family declares is what the library is told.
@@ -22,7 +22,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from belfry.telemetry.collectors import BulkHistogram
 from belfry.telemetry.families import BY_NAME
 
-# A millisecond to ten minutes; what waits longer shows in the oldest due instant.
+# A millisecond to ten minutes; longer waits show in the oldest due instant.
 LATENESS_BOUNDS_MS: Final = (
     *(1, 2, 5, 10, 20, 50, 100, 200, 500),
     *(1_000, 2_000, 5_000, 10_000, 30_000, 60_000, 300_000, 600_000),

@@ -108,7 +108,7 @@ class Metrics:
         self._http_seconds = make.histogram("belfry_http_request_seconds", HTTP_BOUNDS)
         self._states = {name: make.gauge(f"belfry_{name}") for name in STATES}
         make.gauge("belfry_build_info").labels(version, app_id).set(1)
-        # What Linux says of the process; of that nothing elsewhere.
+        # The figures of Linux for the process; other systems have none.
         ProcessCollector(namespace="belfry", registry=registry)
         make.gauge("belfry_process_threads").set_function(active_count)
 

@@ -1,4 +1,4 @@
-"""What `belfry mirror run` shows of itself: what it carried, how far behind it is, and failures.
+"""The metrics of `belfry mirror run`: carried records, how far behind it is, and failures.
 
     a turn        carried(records)
     every 5 s     looked(behind, level_ms, now_ms)     how far behind, in records and in seconds

@@ -3,7 +3,7 @@
     increase(belfry_key_group_moves_total{outcome="stayed"}[1h])   moves that came to nothing
     sum(belfry_key_groups_away)                                    groups that lie away from home
     max_over_time(belfry_key_groups_moving[1m])                    groups that are on their way
-    sum(belfry_key_group_requests_waiting)                         what waits for them
+    sum(belfry_key_group_requests_waiting)                         requests that wait for them
 
 The owner of a group's home counts its moves, and remembers the last ones with the reason of those
 that came to nothing.  Another owner does not know them; the log of this one has them as well.

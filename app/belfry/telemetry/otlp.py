@@ -107,7 +107,7 @@ class OtlpSender:
         return self._exporter.export(self._ended.take()) is SpanExportResult.SUCCESS
 
     def close(self) -> None:
-        """Give up what is under way."""
+        """Give up the work under way."""
         self._exporter.shutdown()  # type: ignore[no-untyped-call]
 
     def _make(self, span: Span) -> None:

@@ -1,8 +1,8 @@
-"""Metrics of a worker as a process: its health, its port, its clients and what it runs on.
+"""Metrics of a worker as a process: its health, its port, its clients and its machine.
 
-    who asks it      HTTP by route, API keys, the audit log, spans
-    whom it asks     Kafka's brokers by client, the schema registry, webhooks
-    what it runs on  processor, memory, files, disk
+    callers          HTTP by route, API keys, the audit log, spans
+    calls to others  Kafka's brokers by client, the schema registry, webhooks
+    machine          processor, memory, files, disk
 
 All of it is about one process, so a sum over workers says something of counters alone.  What is
 absent is not 0: Linux alone tells of memory and files, and a key without an end has no instant of

@@ -49,7 +49,7 @@ class RecentLateness:
         self._kept: deque[tuple[float, tuple[int, ...]]] = deque([(now_s(), counted())])
 
     def look(self) -> LatenessCounts:
-        """What was counted in the last minute, or since the last look before that."""
+        """The counts of the last minute, or since the last look before that."""
         now_s, counts = self._now_s(), self._counted()
         with self._lock:
             while len(self._kept) > 1 and self._kept[1][0] <= now_s - OLD_S:

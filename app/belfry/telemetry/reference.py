@@ -65,9 +65,10 @@ All processes may share one environment and one file; each reads what concerns i
 A process ends at once, with exit code 2, where it is given a name that no process of belfry knows:
 a variable `BELFRY_…`, a key of the file, or a property of librdkafka (`BELFRY_KAFKA__…`, the table
 `kafka`, `-X`) or of the schema registry's client.  The message lists all of them, each with the
-nearest name that is known.  Left alone are variables `BELFRY_SECRET_…`, which policies name, what
-Kubernetes sets for a service of that name (`BELFRY_SERVICE_HOST`, `BELFRY_PORT=tcp://…`), and what
-is no setting: {others}.
+nearest name that is known.  Left alone are variables `BELFRY_SECRET_…`, which policies name,
+those that Kubernetes sets for a service of that name
+(`BELFRY_SERVICE_HOST`, `BELFRY_PORT=tcp://…`), and
+those that are not settings: {others}.
 
 ## Equal on all workers
 
@@ -115,12 +116,13 @@ No label holds a schedule id.  A tenant is a label of `belfry_tenant_…` alone,
 rest are one, named `(other)`, as no tenant can be.  These are left out for callers who may not see
 all tenants: scrape the port for health, or show a key that is bound to `*`.
 
-Two dashboards for Grafana 12 show them: `dashboards/belfry.json` to who runs a belfry,
+Two dashboards for Grafana 12 show them: `dashboards/belfry.json` for operators,
 `dashboards/tenants.json` for tenants.  Import them, or let the chart (`monitoring.dashboards`).
 
-`belfry_client_…` tell of the Kafka clients of partitions and of deliveries by what they are for:
+`belfry_client_…` tell of the Kafka clients of partitions and of deliveries by their purpose:
 `writer` writes steps, `requests` and `tenant_inputs` read requests, `changelog` reads state,
-`deliveries` reads deliveries and writes what follows, `targets` writes to topics that are targets.
+`deliveries` reads deliveries and writes the follow-up records,
+`targets` writes to topics that are targets.
 Those of belfry's own tell of each request, which takes 2 µs.  Those of librdkafka tell every
 `BELFRY_CLIENT_STATISTICS_INTERVAL_MS` (10 000), which takes 33 µs each: `deliveries` and
 `targets`, and of `writer` what is written at least once, or with
@@ -133,7 +135,7 @@ Those of belfry's own tell of each request, which takes 2 µs.  Those of librdka
 
 
 def settings_page() -> str:
-    """The page of all settings: name, default, what is allowed, what it means."""
+    """The page of all settings: name, default, allowed values, meaning."""
     sections = "\n\n".join(_section(*each) for each in _SECTIONS.items())
     others = ", ".join(f"`{name}`" for name in sorted(OTHERS))
     return _SETTINGS_PAGE.format(note=_NOTE, others=others, sections=sections)
@@ -202,7 +204,7 @@ def _default(info: FieldInfo) -> str:
 
 
 def _allowed(info: FieldInfo) -> str:
-    """What a value may be: its bounds, its choices, its pattern, or its type."""
+    """The allowed values of a setting: bounds, choices, pattern, or type."""
     if _origin(info) is Literal:
         return _codes(get_args(info.annotation))
     low = high = None

@@ -1,4 +1,4 @@
-"""Spans as values: what is told of requests, waits and fires.
+"""Spans as values: the spans of requests, waits and fires.
 
     caller's trace    ── their span ── process belfry.schedules      a child: it follows at once
                               ┆ link
@@ -25,7 +25,7 @@ from belfry.schedules.outcomes import Outcome
 from belfry.wire.record import Origin
 from belfry.wire.trace_context import TraceContext
 
-# What a request came to that did not do what it was for.
+# Outcomes of requests that did not take effect.
 REFUSED: Final = frozenset(
     {Outcome.REJECTED, Outcome.CONFLICT, Outcome.NOT_FOUND, Outcome.TOO_LATE}
 )
@@ -84,7 +84,7 @@ def spans_of(traced: Iterable[Traced], committed_ms: float) -> Iterator[Span]:
 
 
 def _request(told: TracedRequest, committed_ms: float) -> Span:
-    """From the record of a request to the commit of its verdict: a child of who has sent it.
+    """From the record of a request to the commit of its verdict: a child of the sender's span.
 
     It is an error where the request did not do what it was for, with the reason that its user gets.
     """
@@ -158,7 +158,7 @@ def _fire(told: TracedFire, committed_ms: float) -> Span:
 
 
 def _of_fire(told: TracedFire) -> dict[str, str | int]:
-    """What a wait and its fire have in common."""
+    """The common attributes of a wait and its fire."""
     return {
         "belfry.tenant": told.tenant,
         "belfry.schedule_id": told.schedule_id,

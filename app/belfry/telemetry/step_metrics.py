@@ -1,4 +1,4 @@
-"""What committed steps did: requests and their verdicts, events and their lateness.
+"""The results of committed steps: requests and their verdicts, events and their lateness.
 
 A step is one transaction of one partition.  Its effects are counted once it is committed, so what
 was rolled back and done again is counted once:
@@ -63,7 +63,7 @@ class StepMetrics:
             self._rejected.labels(code).inc(count)
 
     def bulk(self, touched: Mapping[tuple[str, str], int]) -> None:
-        """Count what bulk jobs did in one transaction: action and outcome to schedules."""
+        """Count the changes of bulk jobs in one transaction: action and outcome to schedules."""
         for (action, outcome), count in touched.items():
             self._bulk.labels(action, outcome).inc(count)
 

@@ -1,6 +1,6 @@
 """Metrics of single tenants: the foremost few by name, all others as one.
 
-Which are the foremost is chosen at each look, in turn by how long they wait, what they have
+Which are the foremost is chosen at each look, in turn by how long they wait, how much they have
 pending, how much they fired, how much was refused, how late they were and how much of theirs was
 delivered.  So a tenant comes and goes, and still no counter may fall:
 
@@ -10,7 +10,7 @@ delivered.  So a tenant comes and goes, and still no counter may fall:
     (other)       +9       +7       +4      whatever was counted while others were chosen
 
 Each counter is fed with what each owner of a partition has counted since the look before, so their
-sum is exact, whatever moves.  The name of the rest is none that a tenant can have.
+sum is exact, whatever moves.  No tenant can have the name of the rest.
 """
 
 from __future__ import annotations
@@ -33,18 +33,18 @@ from belfry.tenants.waits import Wait
 
 MOST_TENANTS: Final = 20
 OTHER: Final = "(other)"
-# Fires, seconds of lateness, refusals, what was accepted, deliveries.
+# Fires, seconds of lateness, refusals, accepted requests, deliveries.
 Counts = tuple[float, float, float, float, float]
 # A partition, and the epoch of its owner: another owner counts from 0.
 Owner = tuple[int, int]
 _NONE: Final = (0.0, 0.0, 0.0, 0.0, 0.0)
-# What a dispatcher has delivered counts as one more owner's.
+# The deliveries of a dispatcher count as those of one more owner.
 DISPATCHER: Final = (-1, 0)
 MOST_DELIVERED: Final = 100_000
 
 
 class TenantLook(NamedTuple):
-    """All tenants of a worker at one instant (epoch ms); what has no name of a tenant is "".
+    """All tenants of a worker at one instant (epoch ms); the name of events without a tenant is "".
 
     `owners` has what each owner of a partition has counted since it began; `figures` adds it up.
     """
@@ -55,7 +55,7 @@ class TenantLook(NamedTuple):
 
     @classmethod
     def of(cls, owners: Mapping[Owner, Mapping[str, TenantFigures]], now_ms: float) -> TenantLook:
-        """What these owners have counted."""
+        """The counts of these owners."""
         found: dict[str, list[TenantFigures]] = {}
         for counted in owners.values():
             for name, figures in counted.items():
@@ -135,7 +135,7 @@ class TenantMetrics(Collector):
         return TenantLook.of({**self.look.owners, DISPATCHER: delivered}, self.look.now_ms)
 
     def _count(self, look: TenantLook, chosen: Iterable[str]) -> None:
-        """Add what came since the look before to those that are shown now."""
+        """Add the rise since the look before to those that are shown now."""
         shown = {name: self._shown.get(name, _NONE) for name in (*chosen, OTHER)}
         seen: dict[tuple[Owner, str], Counts] = {}
         for owner, counted in look.owners.items():
@@ -151,7 +151,7 @@ class TenantMetrics(Collector):
         self._seen, self._shown = seen, shown
 
     def _families(self) -> tuple[Any, ...]:
-        """Those of tenants: what is pending, the counters, who waits."""
+        """Those of tenants: pending schedules, the counters, the waiting tenants."""
         counters = ("fired", "lateness_seconds", "rejected", "accepted", "delivered")
         return (
             _gauge("belfry_tenant_pending_schedules"),

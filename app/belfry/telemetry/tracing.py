@@ -1,4 +1,4 @@
-"""Tracing: spans on their way to a collector, in a queue that nobody waits for.
+"""Tracing: spans on their way to a collector, in a queue that never makes its callers wait.
 
     partitions, HTTP, deliveries ── put ──► queue ── thread belfry-traces ──► OTLP
                                       └ full: dropped, and counted
@@ -40,17 +40,17 @@ log = structlog.get_logger(__name__)
 
 
 class NoOpenTelemetry(Exception):
-    """Spans are to be sent, and what sends them is not installed."""
+    """Spans are to be sent, and the package that sends them is not installed."""
 
 
 class SpanSender(Protocol):
-    """What sends spans; it belongs to one thread, but for `close`."""
+    """A sender of spans; it belongs to one thread, but for `close`."""
 
     def send(self, spans: Sequence[Span]) -> bool:
         """Send a batch; whether the other side has taken it."""
 
     def close(self) -> None:
-        """Give up what is under way."""
+        """Give up the work under way."""
 
 
 class Tracing:
@@ -63,7 +63,7 @@ class Tracing:
         told: Callable[[str, int], None],
         now_ms: Callable[[], float],
     ) -> None:
-        """At most `most` spans wait; `told` hears what became of how many."""
+        """At most `most` spans wait; `told` hears each outcome with the number of its spans."""
         self.now_ms = now_ms
         self._sender = sender
         self._most = most
@@ -78,7 +78,7 @@ class Tracing:
         self._thread.start()
 
     def stop(self) -> None:
-        """Send what waits, for two seconds at most."""
+        """Send the waiting spans, for two seconds at most."""
         self._thread.stop(STOP_S)
         self._sender.close()
 
@@ -133,7 +133,7 @@ def tracing_of(
     told: Callable[[str, int], None],
     now_ms: Callable[[], float],
 ) -> Tracing | None:
-    """What traces, not started; None where nothing is traced.
+    """The tracing, not started; None if nothing is traced.
 
     Raises:
         NoOpenTelemetry: the extra `otel` is not installed.

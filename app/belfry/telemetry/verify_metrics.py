@@ -1,4 +1,4 @@
-"""What `belfry verify` shows of itself where it goes on for ever: findings, passes, how far it is.
+"""The metrics of `belfry verify` while it runs for ever: findings, passes, how far it is.
 
     a pass ends      found(…), complete(now)          counted, and the instant is set
     a pass fails     failed()                         the instant stays, and grows old
@@ -44,7 +44,7 @@ class VerifyMetrics:
         self._last.set(now_s)
 
     def failed(self) -> None:
-        """A pass has failed; nothing of it counts."""
+        """A pass has failed; its findings do not count."""
         self._passes.labels(FAILED).inc()
 
     def follow(self, behind: Callable[[], int]) -> None:
