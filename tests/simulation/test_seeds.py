@@ -212,6 +212,16 @@ def test_a_seed_is_one_run_whatever_was_played_before_it(
     assert len(set(prints)) == len(prints), "two seeds are one run"
 
 
+@pytest.mark.timeout(2 * SHORT_S)
+def test_a_seed_of_traced_threads_is_one_run_by_itself(tmp_path: Path) -> None:
+    # It draws for what a process works out once, unless that has been done before.
+    asked = ("--only", "preempted", "--prints", "--verify", "none", "--seeds")
+    alone = played((*asked, "1", "--first", "11"), tmp_path / "alone", SHORT_S)
+    behind = played((*asked, "3", "--first", "9"), tmp_path / "behind", SHORT_S)
+    assert len(PRINTED.findall(alone)) == 1
+    assert PRINTED.findall(alone) == PRINTED.findall(behind)[2:]
+
+
 @pytest.mark.timeout(SHORT_S + 30)
 def test_a_world_is_the_same_run_whether_it_is_verified_or_not() -> None:
     prints = []
