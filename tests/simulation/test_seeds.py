@@ -220,6 +220,16 @@ def test_a_seed_is_one_run_whatever_was_played_before_it(
     assert len(set(prints)) == len(prints), "two seeds are one run"
 
 
+@pytest.mark.timeout(2 * SHORT_S)
+def test_a_seed_of_traced_threads_is_one_run_by_itself(tmp_path: Path) -> None:
+    # It draws for what a process works out once, unless that has been done before.
+    asked = ("--only", "preempted", "--prints", "--verify", "none", "--seeds")
+    alone = played((*asked, "1", "--first", "11"), tmp_path / "alone", SHORT_S)
+    behind = played((*asked, "3", "--first", "9"), tmp_path / "behind", SHORT_S)
+    assert len(PRINTED.findall(alone)) == 1
+    assert PRINTED.findall(alone) == PRINTED.findall(behind)[2:]
+
+
 @pytest.mark.timeout(SHORT_S + 30)
 def test_what_hangs_where_others_read_or_comes_late_holds_nothing_else_back() -> None:
     asked = ("--seeds", str(HELD_BACK_SEEDS), "--only", ",".join(HELD_BACK), "--verify", "all")
