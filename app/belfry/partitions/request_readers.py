@@ -15,6 +15,13 @@ What one partition does holds no other up:
     its batches unpack to gigabytes                      turns: it opens a slice, then the others
                                                          have theirs
     its broker does not answer                           nothing, if other brokers lead them
+    it has thousands of requests                         turns: batches of all have room in common,
+                                                         and small ones need not wait for it
+
+Batches that were handed over have room in common for four full ones of requests with 400 bytes
+(`ROOM`): one is worked on at a time, while others commit.  So 64 partitions that all have much to
+take in need little more memory for it than four.  Who has had no turn for longest has the next one.
+What an owner has not taken in for half a second counts no more, for it may hang.
 
 An error that is no partition's own ends the reading of all.  Their owners begin anew, and with the
 first of them a new thread and new connections.  The thread ends when nobody is entered any more.
@@ -30,7 +37,7 @@ import structlog
 from belfry.host import machine
 from belfry.host.background import END, Background
 from belfry.kafka import fetcher
-from belfry.kafka.fetch_position import Where
+from belfry.kafka.fetch_position import SIP_BYTES, Where
 from belfry.partitions.source import SourceReader
 
 # Longest single wait for records or for room.
@@ -40,6 +47,8 @@ WAIT_S: Final = 0.2
 SIP_S: Final = 0.02
 # Seconds for the thread of the last reader to end.
 END_S: Final = 5.0
+# Bytes of memory for batches of all readers; one more batch than fits is handed over.
+ROOM: Final = 28 * 1024 * 1024
 
 _NOBODY: Final[dict[Where, SourceReader]] = {}
 
@@ -91,6 +100,12 @@ class RequestReaders:
         if reading is not None:
             reading.wake()
 
+    @property
+    def crowded(self) -> bool:
+        """Whether some reader waits for room that all of them share."""
+        reading = self._reading
+        return reading is not None and reading.crowded
+
     def _drop(self, reader: SourceReader) -> None:
         if self._entered.get(reader.where) is reader:
             self._entered = {w: each for w, each in self._entered.items() if each is not reader}
@@ -133,6 +148,9 @@ class _ReadersThread:
         self._readers = readers
         self._fetcher = fetcher.Fetcher(properties, sip_s=SIP_S)
         self._followed: dict[Where, SourceReader] = {}
+        # Who had a turn last comes last.
+        self._turns: list[Where] = []
+        self.crowded = False
         self._over = False
         self.thread = Background("requests", self._turn, log, "requests not read")
         self.thread.last = self._fetcher.close
@@ -152,8 +170,9 @@ class _ReadersThread:
         try:
             self._follow()
             busy = self._give_turns()
-            ready = any(self._followed[where].may_turn() for where in busy)
-            answer = self._fetcher.take(0.0 if ready else WAIT_S, busy)
+            ready = any(self._may_turn(self._followed[where]) for where in busy)
+            small = SIP_BYTES if self.crowded else None
+            answer = self._fetcher.take(0.0 if ready else WAIT_S, busy, small)
             reader = None if answer is None else self._followed.get(answer.where)
             if answer is not None and reader is not None:
                 self._of(reader, lambda: reader.add(answer))
@@ -172,16 +191,39 @@ class _ReadersThread:
         for readers in (stay, entered):
             self._fetcher.follow({where: each.fetched for where, each in readers.items()})
         self._followed = entered
+        known = set(self._turns)
+        self._turns = [w for w in self._turns if w in entered]
+        self._turns += [w for w in entered if w not in known]
+
+    def _may_turn(self, reader: SourceReader) -> bool:
+        return reader.may_turn() and (reader.trickles or not self.crowded)
 
     def _give_turns(self) -> set[Where]:
         """Let each reader hand a batch over; those for which nothing is to be taken now."""
-        busy = set()
-        for where, reader in self._followed.items():
-            if reader.may_turn():
+        busy, had = set(), []
+        room = self._room()
+        for where in self._turns:
+            reader = self._followed[where]
+            if reader.may_turn() and (room > 0 or reader.trickles):
                 self._of(reader, reader.turn)
+                had.append(where)
+                room = self._room()
             if reader.has_read or not reader.has_room():
                 busy.add(where)
+        if room <= 0:
+            # Said before it is looked at again: who takes something in meanwhile wakes this thread.
+            self.crowded = True
+            room = self._room()
+        self.crowded = room <= 0
+        if had:
+            gone = set(had)
+            self._turns = [w for w in self._turns if w not in gone] + had
         return busy
+
+    def _room(self) -> int:
+        """How many bytes of memory are left for batches of all readers; 0 or less for none."""
+        now_s = machine.monotonic()
+        return ROOM - sum(each.held_bytes(now_s) for each in self._followed.values())
 
     def _of(self, reader: SourceReader, act: Callable[[], None]) -> None:
         """Do something of one reader; its error is its own."""

@@ -17,7 +17,7 @@ from aiokafka.errors import (
     TopicAuthorizationFailedError,
 )
 
-from belfry.kafka import feeding, fetch_client, fetch_plan
+from belfry.kafka import feeding, fetch_client, fetch_plan, fetch_position
 from belfry.kafka.epoch_requests import OffsetsForEpochs
 from belfry.kafka.fetch_position import Fetched, OffsetGone, Where
 from belfry.kafka.fetcher import Fetcher
@@ -209,6 +209,34 @@ def test_what_nobody_takes_is_not_fetched_further_and_others_are(
     assert [each.where for each in fetching._answers].count(A) == 1
     fetching.follow({A: 0})
     assert [taken(fetching).offset for _ in range(2)] == [0, 1]
+
+
+def test_answers_of_all_partitions_have_room_in_common(
+    cluster: Cluster, fetching: Fetcher, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fetch_position, "HANGS_S", LONG_S)
+    monkeypatch.setattr(fetching._feeder, "_answer_bytes", len(batch(0)))
+    third = ("in", 2)
+    cluster.leaders[third] = 1
+    cluster.logs |= {A: 1, B: 1, third: 1}
+    fetching.follow({A: 0, B: 0})
+    while len(fetching._answers) < 2:
+        fetching.take(0.01, [A, B])
+    fetching.follow({A: 0, B: 0, third: 0})
+    assert fetching.take(0.1, [A, B]) is None
+    assert not any(third in wanted for _, wanted in cluster.asked)
+    assert {with_data(fetching).where for _ in range(3)} == {A, B, third}
+
+
+def test_large_answers_may_stay_for_another_call(cluster: Cluster, fetching: Fetcher) -> None:
+    cluster.logs[A] = 1
+    fetching.follow({A: 0})
+    size = len(batch(0))
+    assert fetching.take(0.1, (), size) is None
+    found = None
+    while found is None:
+        found = fetching.take(0.1, (), size + 1)
+    assert len(found.data) == size
 
 
 def test_a_request_that_leaves_a_partition_out_waits_for_less(

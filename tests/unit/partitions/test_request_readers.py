@@ -14,7 +14,7 @@ from belfry.kafka import fetcher
 from belfry.kafka.fetch_position import Fetched, OffsetGone, Where
 from belfry.kafka.log_bounds import OutOfRange
 from belfry.kafka.request_log import RequestLog
-from belfry.partitions import request_readers
+from belfry.partitions import request_readers, source
 from belfry.partitions.request_readers import RequestReaders
 from belfry.partitions.source import AHEAD, SourceReader
 from belfry.wire.batch import SourceBatch
@@ -50,14 +50,16 @@ class Fetches:
         self._places = dict(positions)
         self.followed.append(dict(positions))
 
-    def take(self, wait_s: float, but: Container[Where] = ()) -> Fetched | None:
-        answer = self._first(but)
+    def take(
+        self, wait_s: float, but: Container[Where] = (), most_bytes: int | None = None
+    ) -> Fetched | None:
+        answer = self._first(but, most_bytes)
         if answer is None and wait_s:
             self._woken.wait(0.005)
             self._woken.clear()
         return answer
 
-    def _first(self, but: Container[Where]) -> Fetched | None:
+    def _first(self, but: Container[Where], most_bytes: int | None) -> Fetched | None:
         with self._cluster.lock:
             if self._cluster.breaks is not None:
                 error, self._cluster.breaks = self._cluster.breaks, None
@@ -69,10 +71,12 @@ class Fetches:
                 if where in self._cluster.errors:
                     return Fetched(where, at, at, error=self._cluster.errors.pop(where))
                 if at < self._cluster.ends[where]:
+                    data = stored(at, 1_000, (b"k", b"v", None), -1)
+                    if most_bytes is not None and len(data) >= most_bytes:
+                        continue
                     # The next one is another's, if there is one.
                     del self._places[where]
                     self._places[where] = at + 1
-                    data = stored(at, 1_000, (b"k", b"v", None), -1)
                     return Fetched(where, at, at + 1, data)
         return None
 
@@ -136,6 +140,76 @@ def test_an_owner_that_takes_nothing_in_holds_nobody_up(
         owner.reader.stop()
     offsets = [record[0] for batch in slow.batches for record in batch.records]
     assert offsets == [*range(500)]
+
+
+@pytest.fixture
+def floods(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No answer is a trickle, and there is no room for any batch yet."""
+    for module in (request_readers, source):
+        monkeypatch.setattr(module, "SIP_BYTES", 0)
+    monkeypatch.setattr(source, "HANGS_S", LONG_S)
+    monkeypatch.setattr(request_readers, "ROOM", 0)
+
+
+@pytest.mark.usefixtures("floods")
+def test_batches_of_all_partitions_have_room_in_common_and_come_in_turn(
+    cluster: Cluster, readers: RequestReaders, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    owners = [Owner(readers, ("in", number), takes=False) for number in range(6)]
+    cluster.ends |= {owner.reader.where: 50 for owner in owners}
+    for owner in owners:
+        owner.reader.start()
+    until(lambda: len(cluster.fetchers[0].followed[-1]) == 6)
+    until(lambda: readers.crowded)
+    assert not any(owner.batches for owner in owners)
+    # A record of two bytes, and what it takes itself.
+    monkeypatch.setattr(request_readers, "ROOM", 3 * (source.RECORD_BYTES + 2))
+
+    def under_way() -> list[int]:
+        return [len(owner.batches) for owner in owners]
+
+    until(lambda: sum(under_way()) == 3)
+    first = under_way()
+    assert sorted(first) == [0, 0, 0, 1, 1, 1]
+    for owner in [each for each in owners if each.batches]:
+        owner.reader.taken(1)
+    until(lambda: sum(under_way()) == 6)
+    assert under_way() == [1] * 6, "who has had no turn for longest has the next one"
+    for owner in owners:
+        owner.reader.stop()
+
+
+def test_a_trickle_does_not_wait_for_room(
+    cluster: Cluster, readers: RequestReaders, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(request_readers, "ROOM", -1)
+    owners = [Owner(readers, A), Owner(readers, B)]
+    cluster.ends |= {A: 9, B: 9}
+    for owner in owners:
+        owner.reader.start()
+    until(lambda: all(owner.reader.end == 9 for owner in owners))
+    assert readers.crowded
+    for owner in owners:
+        owner.reader.stop()
+
+
+@pytest.mark.usefixtures("floods")
+def test_what_an_owner_that_hangs_holds_is_room_for_others_soon(
+    cluster: Cluster, readers: RequestReaders, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(request_readers, "ROOM", 1)
+    hangs, well = Owner(readers, A, takes=False), Owner(readers, B)
+    hangs.reader.start()
+    cluster.ends[A] = 9
+    until(lambda: hangs.batches)
+    well.reader.start()
+    cluster.ends[B] = 9
+    until(lambda: readers.crowded)
+    assert not well.batches
+    monkeypatch.setattr(source, "HANGS_S", 0.0)
+    until(lambda: well.reader.end == 9)
+    for owner in (hangs, well):
+        owner.reader.stop()
 
 
 @pytest.mark.parametrize(
@@ -240,7 +314,7 @@ def test_a_thread_that_ends_late_does_nothing_to_those_who_came_after(
     former.reader.start()
     (late,) = cluster.fetchers
 
-    def hang(_wait_s: float, _but: Container[Where] = ()) -> None:
+    def hang(_wait_s: float, _but: Container[Where] = (), _most_bytes: int | None = None) -> None:
         amid.set()
         go_on.wait(LONG_S)
         raise ValueError("a bug")
@@ -285,7 +359,7 @@ def test_a_batch_that_is_passed_over_slowly_gives_others_their_turns(
     well = Owner(readers, B)
     slow: Any = SimpleNamespace(
         where=A, fetched=0, has_read=True, failure=None, has_room=lambda: True,
-        may_turn=lambda: True, turn=lambda: turns.append(1),
+        may_turn=lambda: True, turn=lambda: turns.append(1), held_bytes=lambda _: 0, trickles=False,
     )  # fmt: skip
     turns: list[int] = []
     readers.enter(slow)
