@@ -101,7 +101,7 @@ func (e Encryption) OpenRecord(tenant string, record *kgo.Record) ([]byte, error
 	if !named || len(record.Value) == 0 {
 		return record.Value, nil
 	}
-	// Whoever wrote the record wrote this too: no other Keys than a folder has to doubt it.
+	// The writer of the record wrote this too: no other Keys than a folder has to doubt it.
 	if !keyReference.MatchString(reference) {
 		return nil, fmt.Errorf("%w: the record's header %s names no key", ErrNotDecrypted, keyHeader)
 	}

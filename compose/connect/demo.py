@@ -27,7 +27,7 @@ WAIT_S = 180.0
 
 
 def say(text: str) -> None:
-    """Tell whoever watches."""
+    """Tell the user who watches."""
     sys.stdout.write(f"{text}\n")
     sys.stdout.flush()
 

@@ -16,7 +16,7 @@ from typing import Any, Final
 
 SUITE: Final = "bookworm"
 PYTHON: Final = "python3.11"
-# libstdc++ is RocksDB's; base-files says which system this is, to whoever scans the image.  Time
+# libstdc++ is RocksDB's; base-files says which system this is, to tools that scan the image.  Time
 # zones come from the lock (`tzdata` of PyPI), so there is one version of them.
 PACKAGES: Final = (PYTHON, "libstdc++6", "base-files")
 # Only its files are taken: it depends on a Perl that would write the bundle, as is done here.

@@ -29,6 +29,8 @@ OLD: Final = {
     r"(?-i:\b(Ticket|Journal|Book|Patience|Terms|MemberStanding)\b)": "see the glossary",
     r"\bdressed\b": "enveloped",
     r"(?-i:\bInlets?\b)": "tenant input",
+    # A field of the schema AuditEvent, whose text stands in releases, keeps it.
+    r"\bwhoever\b(?! wrote it\. \|)": "the person or program that does it",
 }
 
 

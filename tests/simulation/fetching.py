@@ -56,7 +56,7 @@ class SimFetcher:
                     continue
                 answer = self._fetch(where)
                 if answer is not None:
-                    self._not_before[where] = stage.now_ms + self._sip_ms
+                    self._not_before[where] = self._next_sip_ms(stage.now_ms)
                     return answer
             if stage.now_ms >= deadline_ms or self._woken:
                 self._woken = False
@@ -69,6 +69,10 @@ class SimFetcher:
         self._woken = True
         if self._taking is not None:
             here().wake(self._taking)
+
+    def _next_sip_ms(self, now_ms: float) -> float:
+        """Sips begin at the same instants for all partitions."""
+        return (now_ms // self._sip_ms + 1) * self._sip_ms if self._sip_ms else now_ms
 
     def _wait(self, ms: float) -> None:
         stage = here()

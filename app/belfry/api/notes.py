@@ -1,7 +1,7 @@
 """What the inside of the application knows of one request, for the audit log.
 
-Each request has a note from its first moment to its answer; whoever knows something of it (its
-caller, its verdict, which fields of a policy change) puts it down.  `audited.py` reads it.
+Each request has a note from its first moment to its answer; the code that knows something of it
+(its caller, its verdict, which fields of a policy change) puts it down.  `audited.py` reads it.
 """
 
 from __future__ import annotations

@@ -5,8 +5,8 @@
     within 1 s     in time / accepted           whether a reader has it a second after it is due
 
 A slot that nobody asked for counts against availability, from the first slot that was ever asked
-for.  An event that came out was accepted, whoever heard that.  An hour has the shortest interval
-that anybody used in it, and one without rows that of the hour before.
+for.  An event that came out was accepted, even where nobody heard that.  An hour has the shortest
+interval that anybody used in it, and one without rows that of the hour before.
 """
 
 from __future__ import annotations

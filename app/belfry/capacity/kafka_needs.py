@@ -1,7 +1,7 @@
 """What brokers need: cores, disks and network of what is written, and how many they are.
 
-Each record is written once by its producer, once more by each follower, and read by whoever wants
-it.  What is written for one event that is asked for, waits, and fires:
+Each record is written once by its producer, once more by each follower, and read by each consumer
+that wants it.  What is written for one event that is asked for, waits, and fires:
 
     request   request_bytes + payload     kept for the retention
     row       row_bytes + payload         in the changelog, until it fires

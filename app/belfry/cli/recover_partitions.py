@@ -161,8 +161,8 @@ class PartitionRecovery:
             newer = self._anchors.write({partition: identity})
         except ConnectionError as error:
             return (
-                f"the changelog is right, and its anchor was not written: {error}. Whoever owns the"
-                " partition next writes it too; to have it now, repeat `belfry recover --apply`"
+                f"the changelog is right, and its anchor was not written: {error}. The"
+                " partition's next owner writes it too; for it now, repeat `belfry recover --apply`"
             )
         if newer:
             return (

@@ -79,7 +79,7 @@ Topic = Annotated[
     typer.Option(
         "--topic",
         metavar="TOPIC",
-        help="All events of this topic that fit, whoever's.  [default: by the tenant's policy]",
+        help="All tenants' events of this topic that fit.  [default: by the tenant's policy]",
     ),
 ]
 # Two redrives with two names send an event twice; the default is one name for all.

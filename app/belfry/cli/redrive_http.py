@@ -24,8 +24,8 @@ from belfry.cli.shown import plain
 
 EVERYBODY: Final = "*"
 REJECTED: Final = "rejected"
-# Seconds until a call is made once more that these codes refuse.  A slice takes ten: whoever began
-# one and ended ours has sent some by then, so both come to an end.
+# Seconds until a call is made once more that these codes refuse.  A slice takes ten: a caller that
+# began one and ended ours has sent some by then, so both come to an end.
 WAITS_S: Final = {"busy": 2.0, "another_redrive": 12.0}
 # Seconds within which one call has to be answered otherwise.
 LONGEST_WAIT_S: Final = 120.0

@@ -1,6 +1,6 @@
 """`belfry redrive` by Kafka's rights: where another redrive has begun, it waits and goes on.
 
-All redrives of a belfry have one transactional id, so whoever begins ends the one before:
+All redrives of a belfry have one transactional id, so one that begins ends the one before:
 
     12:00:00  this command sends                300 are sent and marked
     12:00:03  another redrive begins            this one is ended, and waits for 12 seconds

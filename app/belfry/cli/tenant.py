@@ -163,7 +163,7 @@ def sign(
 ) -> None:
     """Sign policies as they stand, with the secret of the workers.
 
-    Whoever signs stands for what the policies say: look at them first (belfry tenant list). Before
+    The signer stands for what the policies say: look at them first (belfry tenant list). Before
     BELFRY_POLICIES=signed is set, and after the secret was changed, all of them have to be signed.
     """
     if session.asks_http:

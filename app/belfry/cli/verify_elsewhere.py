@@ -87,7 +87,7 @@ def _marks(session: Session, partitions: int) -> tuple[dict[int, MirrorMark | No
             marks[partition] = _mark(session, partition)
         except UnknownMark as error:
             unread.append(f"{session.settings.topic(MARKS)}, partition {partition}: {error}")
-    # One is told in full; whoever mends it is told of the next one then.
+    # One is told in full; once it is mended, the next one is told.
     return marks, unread[0] if unread else ""
 
 

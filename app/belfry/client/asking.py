@@ -1,4 +1,4 @@
-"""What can be asked of belfry, whoever answers: the client, or `belfry.testing` in memory.
+"""What can be asked of belfry, be it of the client or of `belfry.testing` in memory.
 
 Write functions against `Asking`, and they run in production and in tests alike:
 

@@ -162,5 +162,5 @@ class RangeReader:
                 elif error.fatal() or not error.retriable():
                     raise KafkaException(error)
             if messages:
-                # Whoever takes them may take a while.
+                # The code that takes them may take a while.
                 deadline = monotonic() + TIMEOUT_S

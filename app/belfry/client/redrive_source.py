@@ -9,7 +9,8 @@ its place.
     fired events (`refired.py`)        belfry.fired.demo/0   41 event E         57 E, its own mark
 
 A mark lies in the partition of what it marks, behind it, and both are written in one transaction
-with what is sent. So who reads a partition to its end knows what is left to do, whoever began it.
+with what is sent. So who reads a partition to its end knows what is left to do of a redrive that
+another process began.
 """
 
 from __future__ import annotations

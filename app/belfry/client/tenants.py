@@ -131,7 +131,7 @@ class TenantPolicies:
         return found
 
     def sign(self, tenants: Sequence[str]) -> list[TenantPolicy]:
-        """Sign the policies of these tenants as they stand, whoever wrote them; of none: of all.
+        """Sign the policies of these tenants as they stand; without a name: of all tenants.
 
         Raises `BadPolicy` where there is nothing to sign, or nothing to sign with.
         """

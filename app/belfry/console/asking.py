@@ -143,7 +143,7 @@ async def _answered(app: ASGIApp, scope: Scope, body: bytes) -> ApiAnswer:
     async def receive() -> Message:
         if parts:
             return parts.pop()
-        # Whoever asks whether the caller is still there is told nothing: it is this process.
+        # A question whether the caller is still there gets no answer: it is this process.
         await asyncio.Event().wait()
         raise AssertionError
 

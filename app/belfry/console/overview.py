@@ -1,7 +1,7 @@
 """The overview: what waits, what fires, how late, and what is wrong with what to do about it.
 
-It answers the first question of whoever opens the console: is anything wrong? What is wrong stands
-above all figures, each with a sentence about what to do, and tenants that wait come first.
+It answers the first question of a user who opens the console: is anything wrong? What is wrong
+stands above all figures, each with a sentence about what to do, and tenants that wait come first.
 
     what is shown                       where it comes from
     problems, overdue partitions        GET /v1/cluster: what every worker says of itself

@@ -6,8 +6,8 @@
 
 One call of the API sends for some ten seconds, so a page waits no longer than that. The end of the
 range is fixed by the first count, and goes along in the address: what is refused meanwhile does not
-come into it. Whoever closes the tab loses nothing, since what was sent is marked (docs/redrive.md).
-A key of the role `read` counts, and sends nothing.
+come into it. A user who closes the tab loses nothing, since what was sent is marked
+(docs/redrive.md). A key of the role `read` counts, and sends nothing.
 """
 
 from __future__ import annotations

@@ -8,8 +8,8 @@
     posted (`transport.py`)                                             what the host has said
 
 A delivery's strategy says which targets are tried, and in which order; the first one that takes it
-ends the attempt. A host is told apart by name and port, whoever's targets lie there, so a host that
-hangs holds up what is meant for it, of all tenants, and nothing else.
+ends the attempt. A host is told apart by name and port, for the targets of all tenants together, so
+a host that hangs holds up what is meant for it, of all tenants, and nothing else.
 
 All of it runs in the sender's event loop.
 """

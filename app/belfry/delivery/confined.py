@@ -1,9 +1,9 @@
 """What the process that posts is started with, and what it may read of its parent.
 
-It talks to strangers, so whoever takes it over shall gain little: none of the parent's environment
-but a few names that a Python program needs, no module from the working directory, and another user
-where the operator names one.  A parent on Linux also closes its own environment and memory in /proc
-to processes of its user, which the process that posts is otherwise.
+It talks to strangers, so an attacker who takes it over shall gain little: none of the parent's
+environment but a few names that a Python program needs, no module from the working directory, and
+another user where the operator names one.  A parent on Linux also closes its own environment and
+memory in /proc to processes of its user, which the process that posts is otherwise.
 """
 
 from __future__ import annotations

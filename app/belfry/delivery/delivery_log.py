@@ -177,8 +177,8 @@ class DeliveryLog:
     def _records_of(self, messages: Iterable[librdkafka.Message]) -> list[librdkafka.Message]:
         """Those that are records; raises KafkaException for an error that does not pass by itself.
 
-        Whoever has no room has to hear of these as well: after an offset that is out of range the
-        client reads its partition no more.
+        A reader that has no room has to hear of these as well: after an offset that is out of range
+        the client reads its partition no more.
         """
         found = []
         for message in messages:

@@ -232,7 +232,7 @@ class Dispatcher:
         self._forget()
 
     def _forget(self) -> None:
-        """A term is over: what is still under way belongs to whoever reads it next."""
+        """A term is over: what is still under way belongs to the dispatcher that reads it next."""
         self._term += 1
         self._senders.drop()
         self.silent.forget()

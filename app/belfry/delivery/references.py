@@ -42,7 +42,7 @@ MOST_KEPT: Final = 10_000
 _VISIBLE: Final = re.compile(r"[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?")
 UNSIGNED: Final = (
     "secrets in headers of targets need BELFRY_HTTP_WORKER_SECRET on all workers and processes that"
-    " deliver: without it, whoever may write requests could make a delivery that names any of them"
+    " deliver: without it, each writer of requests could make a delivery that names any of them"
 )
 
 log = structlog.get_logger(__name__)

@@ -2,8 +2,8 @@
 
 A thread of its own writes them, so that who has something to say never waits for a child that does
 not read.  A child that reads nothing for `WEDGED_S` while there is something to read is killed;
-whoever listens to it then hears its end.  Memory is bounded by who puts frames in: the dispatcher,
-which has so many deliveries and bytes under way at most.
+the process that listens to it then hears its end.  Memory is bounded by who puts frames in: the
+dispatcher, which has so many deliveries and bytes under way at most.
 """
 
 from __future__ import annotations

@@ -99,7 +99,7 @@ class UnderWay:
         return Answer(End.POSTPONED, target, "host_silent", reason, until_ms)
 
     def clear(self) -> None:
-        """Forget all of them: whoever reads their records next has them."""
+        """Forget all of them: the dispatcher that reads their records next has them."""
         self._hosts.clear()
         self._at_host.clear()
         self._heard_ms.clear()

@@ -1,7 +1,7 @@
 """Prints the list of pinned artifacts: ``python -m belfry.devstack.pinning > artifacts.lock``.
 
-Run by whoever raises a version, never at run time.  Maven's dependency resolution happens here
-once; everybody else downloads a fixed list, which spares some 15 s of resolution at the first
+Run by a developer who raises a version, never at run time.  Maven's dependency resolution happens
+here once; everybody else downloads a fixed list, which spares some 15 s of resolution at the first
 start and makes the list reviewable.
 """
 

@@ -204,6 +204,6 @@ def _settings_of_worker(stack: Stack, data_dir: Path, http_port: int) -> dict[st
         "BELFRY_REGISTRY_AUTO_REGISTER": "true",
         "BELFRY_DATA_DIR": str(data_dir.absolute()),
         "BELFRY_HTTP_PORT": str(http_port),
-        # Whoever tries webhooks out has their receiver on this machine.
+        # A user who tries webhooks out has the receiver on this machine.
         "BELFRY_WEBHOOK_PRIVATE_NETWORKS": '["127.0.0.0/8", "::1/128"]',
     }

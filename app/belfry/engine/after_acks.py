@@ -1,7 +1,7 @@
 """After acknowledgements: what becomes of schedules that wait for one.
 
-    ACK of x is taken in        whoever waits for x is due when the ACK arrived, and its delay later
-    a group has ended           whoever waits for it is due now, and its delay later
+    ACK of x is taken in        what waits for x is due when the ACK arrived, and its delay later
+    a group has ended           what waits for it is due now, and its delay later
     `latest_at` is over         it is due by that
     nothing is left of x        without `latest_at` it is given up: MISSED, `never_acknowledged`
 

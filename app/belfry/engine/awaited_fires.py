@@ -49,7 +49,7 @@ def end_other(row: Pending, tenant: Tenant, waiting: Waiting, step: Step) -> Non
 
 
 def ask_other(row: Pending, tenant: Tenant, waiting: Waiting, step: Step) -> None:
-    """Ask whoever works on the last fire to stop, once, at every lifecycle level."""
+    """Ask the consumer that works on the last fire to stop, once, at every lifecycle level."""
     found = waiting.locks.asked_to_end(own_lock(row))
     if found is None:
         return

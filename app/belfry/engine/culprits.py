@@ -1,7 +1,7 @@
 """Culprits: what a step has failed amid, which must not stop its partition.
 
 A step that raises would raise again with each owner, and nothing else of the partition would fire.
-So whoever does something for one request, or for one schedule, says so where it raises (`blame`).
+So code that does something for one request, or for one schedule, says so where it raises (`blame`).
 The step is forgotten then, and done again from its begin; who is blamed gets no second chance:
 
     a request     ─► refused (`check_failed`); where that raises too, refused without a word of it
@@ -34,7 +34,7 @@ from belfry.store.readable import UNREADABLE
 
 # What a fault of the program raises; an error of a disk, of a store or of a lock is none of these.
 FAULTS: Final = (*UNREADABLE, NameError)
-# What is no fault of a request, whoever raises it.
+# Errors that are no fault of a request, wherever they are raised.
 NO_FAULTS: Final = (MemoryError, OSError)
 
 # What is blamed: its kind, then the offset of a request (or of the first of a batch), the record of

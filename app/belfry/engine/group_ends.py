@@ -16,7 +16,7 @@ While the witness waits, or a fire of the group is to be acknowledged, nothing i
 witness, once with each sweep.  So all walks together read each name about twice.
 
 A walk is remembered by nobody: a new owner begins it anew, and comes to the same end.  What joins
-the group while it is walked through for the last time may be missed.  So whoever waits is to be
+the group while it is walked through for the last time may be missed.  So what waits is to be
 sent behind those that it waits for, and then all of them are seen.
 """
 

@@ -6,7 +6,7 @@
 
 The policy of the tenant says from which size on (`claim_check_over_bytes`).  From the row on such a
 schedule is one that its client has given with a claim (`wire/claim_check.py`): nothing here is read
-again, and no byte at rest is new.  Whoever changes the policy changes nothing of what waits.
+again, and no byte at rest is new.  A change of the policy changes nothing of what waits.
 
 Where the tenant has a key for its payloads, the object is what would lie in the row: encrypted, for
 this schedule.  Who redeems the claim decrypts it, and a newer key makes another object.

@@ -103,11 +103,13 @@ class MoveRecords:
         if said.kind == moves.MOVE:
             return self._move(said, row, offset, step)
         if said.kind == moves.READY:
-            if row.phase == ASKED and row.move == said.move:
+            if row.phase == ASKED and (row.move, row.to) == (said.move, said.target):
                 self._groups.note_home(said.group, row._replace(phase=HELD))
                 self._send(step, row.at, said._replace(kind=moves.GIVE, body=b""))
             elif row.phase == HELD and row.move == said.move:
                 return self._odd(said, "it was told before")
+            elif not self._groups.has_place(said.target):
+                return self._odd(said, "there is no such partition")
             else:
                 self._send(step, said.target, said._replace(kind=moves.FORGET, body=b""))
             return None
@@ -162,6 +164,9 @@ class MoveRecords:
             # Written once more; or the home's input was made anew, and it waits for an answer.
             self._stays(said, b"older: it came by the move %d" % row.move, step)
             return None
+        if not groups.has_place(said.target):
+            self._stays(said, b"unknown: partition %d is not known here" % said.target, step)
+            return None
         if row is not None and row.to != NOWHERE:
             return self._odd(said, "it is on its way")
         if not self._allowed:
@@ -172,8 +177,9 @@ class MoveRecords:
         return None
 
     def _stays(self, said: MoveRecord, why: bytes, step: Step) -> None:
-        """Tell the target and the home that the group stays."""
-        self._send(step, said.target, said._replace(kind=moves.FORGET, body=b""))
+        """Tell the home that the group stays, and the target where there is one."""
+        if self._groups.has_place(said.target):
+            self._send(step, said.target, said._replace(kind=moves.FORGET, body=b""))
         given = said._replace(kind=moves.GIVEN, body=STAYED + why)
         self._send(step, self._groups.home(said.group), given)
 

@@ -6,7 +6,7 @@
     belfry-error-tenant                         whose it is, as far as it says so
     belfry-error-cut                            how large it was, where it is not whole
 
-Whoever sent it may take these headers off and send the rest again (`belfry redrive`), so key, value
+Its sender may take these headers off and send the rest again (`belfry redrive`), so key, value
 and the sender's own headers stay byte for byte.  One that is too large is cut by thirds, for its
 beginning says most about it:
 

@@ -6,7 +6,7 @@
 
 A batch that is not taken where it is passed on to is told, counted, and passed on again after a
 pause, before those behind it.  An agent that takes no batches any more is started again: by
-Faust's supervisor, and by belfry where that does not.  Whoever starts it, it begins with the first
+Faust's supervisor, and by belfry where that does not.  Each time it begins with the first
 batch that was not passed on, so none is lost and none comes twice.  Where that does not help either
 the worker is not `live`, and says which agent it is.
 """

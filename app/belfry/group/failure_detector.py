@@ -150,7 +150,7 @@ class FailureDetector:
             return
         silence.timeout_ms = timeouts.commits_ms
         if beats and self._well_ms <= watch.away_ms:
-            # Where the brokers were away, whoever owns something may have to take it over anew.
+            # Where the brokers were away, owners may have to take their partitions over anew.
             silence.timeout_ms = timeouts.takes_over_ms
         elif beats:
             # It hangs, on a worker that lives.

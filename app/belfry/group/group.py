@@ -1,7 +1,7 @@
 """This worker in its group: what it says, what the leader answered, and who else is there.
 
-Shared by the group's client (which carries them), the owners (which act on the answer) and whoever
-shows them.  Every method may be called from any thread.
+Shared by the group's client (which carries them), the owners (which act on the answer) and the code
+that shows them.  Every method may be called from any thread.
 
 What changes between two rebalances is told to the group by asking for another one.  The client
 drops such a wish while a rebalance is under way, and that one may have sent what held before:

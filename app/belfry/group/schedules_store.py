@@ -5,8 +5,8 @@
 
 The rows are the fold of belfry's changelog in its local store, which the partition's thread writes.
 They are read by short looks, each of which sees one instant of one partition, so what a loop over
-the table yields may have fired when it is used.  Nothing is ever written, and whoever tries is told
-what to do instead.
+the table yields may have fired when it is used.  Nothing is ever written, and code that tries is
+told what to do instead.
 
 Faust's recovery would ask a store how far it is, and fill it.  Here it hears how far belfry is.
 """

@@ -1,4 +1,4 @@
-"""The schedules of a worker as Faust's table `belfry.schedules`: a view, for whoever looks.
+"""The schedules of a worker as Faust's table `belfry.schedules`: a view to look at.
 
     app.tables["belfry.schedules"]["acme", "order-1"]     a schedule, or KeyError
     for tenant, schedule_id in table                      what waits here, in the order of names

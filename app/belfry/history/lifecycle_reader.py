@@ -5,9 +5,9 @@
     batch, keep     1: 90 to 119 ─► the store, and 120 as the offset behind them
     assign {5}      1 belongs to another worker now; its records stay until they are swept
 
-Records and the offset behind them go into the store together, so each is kept once, whoever reads
-and however often that changes.  A record that is no lifecycle event is passed over: its offset
-counts, and nothing is kept of it.
+Records and the offset behind them go into the store together, so each is kept once, whichever
+worker reads and however often that changes.  A record that is no lifecycle event is passed over:
+its offset counts, and nothing is kept of it.
 
 `follower.py` says which partitions, and when; all of this runs in its thread.
 """

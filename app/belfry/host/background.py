@@ -65,7 +65,7 @@ class Background:
         """Begin the first turn; returns at once."""
         self._started = True
         with _guard:
-            # Whoever is found among them is alive.
+            # A thread that is found among them is alive.
             self._thread.start()
             _started.add(self)
 

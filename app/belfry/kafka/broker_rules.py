@@ -2,7 +2,7 @@
 
 A broker's setting stands behind topics that do not say it themselves, and behind what no topic can
 say: how long transactions may last, how safely their state is kept, for how long offsets are. None
-of these findings keeps a worker from starting: whoever runs a broker is told what is at stake.
+of these findings keeps a worker from starting: the broker's operator is told what is at stake.
 """
 
 from __future__ import annotations

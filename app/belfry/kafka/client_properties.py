@@ -49,7 +49,7 @@ def producer_properties(settings: Settings, role: str) -> dict[str, Any]:
 
 
 def transactional_ids(properties: Mapping[str, Any]) -> tuple[str, str]:
-    """The two ids of a partition.  Whoever takes it over fences both; one of them may do to write
+    """The two ids of a partition.  A take-over fences both; one of them may do to write
     (`transactions/alternating.py`).
     """
     first = str(properties["transactional.id"])

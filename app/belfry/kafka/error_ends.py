@@ -9,8 +9,8 @@
 `fatal`, `retriable` and `txn_requires_abort` are librdkafka's own word on its errors.
 
 Of a forgotten id librdkafka says that the transaction is to be aborted.  Its abort asks for the id
-anew, and the broker gives it to whoever asks: it does not know any more that there was a later
-owner.  A former owner would go on with what it remembers, so it has to take over instead.
+anew, and the broker gives it to any client that asks: it does not know any more that there was a
+later owner.  A former owner would go on with what it remembers, so it has to take over instead.
 """
 
 from __future__ import annotations

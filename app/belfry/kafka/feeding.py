@@ -74,7 +74,7 @@ class Feeder:
         """`places` are what its fetcher wants, now and then; answers are `put`.
 
         `answer_bytes` is the most that a partition brings. After a small answer a partition is left
-        alone for `sip_s`.
+        alone for `sip_s` at most, up to an instant that is the same for all.
         """
         self._places = places
         self._answer_bytes = answer_bytes

@@ -21,7 +21,7 @@ FENCE_S: Final = 30.0
 
 
 def fence(producer: librdkafka.Producer, properties: Mapping[str, Any]) -> None:
-    """Fence whoever had the ids before.  Raises KafkaException.
+    """Fence the writer that had the ids before.  Raises KafkaException.
 
     `properties` are those that `producer` was made of.
     """

@@ -36,7 +36,7 @@ class FetchAnswers:
     ) -> None:
         """`places` are those that are wanted, what is for their readers is `put`.
 
-        After a small answer a partition is put off for `sip_s`.
+        After a small answer a partition is put off to the next sip, one every `sip_s`.
         """
         self._places = places
         self._put_on = put

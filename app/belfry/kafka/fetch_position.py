@@ -130,10 +130,13 @@ class FetchPosition:
         self.taken = max(self.taken, behind)
 
     def sipped(self, size: int, now_s: float, sip_s: float) -> None:
-        """An answer of so many bytes has come; after a small one it is put off for a sip."""
+        """An answer of so many bytes has come; after a small one it is put off to the next sip.
+
+        Sips begin at the same instants for all partitions, so that one request asks for all.
+        """
         self.flows = size >= SIP_BYTES
-        if not self.flows:
-            self.not_before = now_s + sip_s
+        if sip_s and not self.flows:
+            self.not_before = (now_s // sip_s + 1) * sip_s
 
     def refused(self, now_s: float) -> None:
         """A broker answered with an error: look at the log again, after a moment."""

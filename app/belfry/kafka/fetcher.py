@@ -38,8 +38,8 @@ class Fetcher:
     ) -> None:
         """`properties` are librdkafka's.
 
-        After a small answer a partition is left alone for `sip_s`: what comes meanwhile comes
-        together.
+        After a small answer a partition is left alone for `sip_s` at most, up to an instant that is
+        the same for all: what comes meanwhile comes together, and by one request.
         """
         self._loop: asyncio.AbstractEventLoop | None = None
         self._task: asyncio.Task[None] | None = None

@@ -24,8 +24,8 @@ log = structlog.get_logger(__name__)
 def give_up(producer: Producer) -> None:
     """Forget what it has not sent, and hear of that.
 
-    A message whose fate has not been told holds its callback, and that whoever holds the producer:
-    its threads and connections would outlive it in a circle that Python cannot see.
+    A message whose fate has not been told holds its callback, and that holds the owner of the
+    producer: its threads and connections would outlive it in a circle that Python cannot see.
     """
     # One that has failed for good may say so once more; where that comes while it tells the fate of
     # messages, confluent-kafka has the error pending in their callbacks: a SystemError for Python.

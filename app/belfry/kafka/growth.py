@@ -112,7 +112,8 @@ def keep_homes(admin: AdminClient, cluster: ClusterSettings, homes: int) -> None
 def add_partitions(admin: AdminClient, topic: str, partitions: int) -> None:
     """Give a topic so many partitions, and wait until each has a leader; raises KafkaException.
 
-    A topic that has as many by now is as it should be, whoever has given them to it.
+    A topic that has as many by now is as it should be, even where another process has given them to
+    it.
     """
     if topic_counts(admin).get(topic, 0) < partitions:
         asked = admin.create_partitions([NewPartitions(topic, partitions)], operation_timeout=ADD_S)

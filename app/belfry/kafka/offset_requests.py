@@ -164,7 +164,7 @@ class OffsetRequests:
     async def _refreshed(self, *topics: str) -> SharedClient:
         """The same, once brokers were asked who leads; raises where none of them tells."""
         used = await self._client()
-        # Whoever waits no more leaves it to find out whether the client is of any use still.
+        # A caller that waits no more leaves it to find out whether the client is of any use still.
         await asyncio.shield(used.refresh(topics))
         if used.left:
             raise failure(KafkaError._TRANSPORT, "no broker tells who leads")

@@ -30,7 +30,7 @@ class Aborted(Exception):
 class Unknown(Exception):
     """The result is unknown: close the producer, forget the partition's memory, start over.
 
-    `blocked`: it began with a topic that may not be written to, so whoever has none is to wait.
+    `blocked`: it began with a topic that may not be written to, so a step that has none is to wait.
     """
 
     def __init__(self, reason: str, *, blocked: bool = False) -> None:

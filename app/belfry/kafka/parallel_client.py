@@ -1,8 +1,8 @@
 """aiokafka's client, whose connections are made beside one another, each within two seconds.
 
 Its own lock would let all of them wait for one to a broker that does not answer, and its own time
-is that of a request.  Whoever waits for a connection that another one makes shares its failure: a
-try of his own would come to the same, later.
+is that of a request.  A request that waits for a connection that another one makes shares its
+failure: a try of its own would come to the same, later.
 
 A broker that starts takes connections before it answers: its machine does so for it.  So in a
 rolling restart each of these would otherwise wait for it as long as for a request, 30 s and more:
@@ -107,7 +107,7 @@ class ParallelClient(MeasuredClient):
 
         aiokafka compares its set with the one that it has asked for.  Where they differ it waits
         for minutes, and no refresh that is forced meanwhile comes to its end.  So the set stays the
-        same one: whoever follows a topic learns of it as well.
+        same one: each follower of a topic learns of it as well.
         """
         self._topics.clear()
         self._topics.update(topics)

@@ -12,8 +12,8 @@ tenants that is one table of their topics instead of 64.  A refresh asks for the
 or have moved, and adds the answer to the table.  All of them are asked for when the table is old:
 with 10 000 topics of four partitions that is 1.5 MB, and 0.4 s to read them.
 
-A client that could not be refreshed is *left*: who has it keeps it, and whoever begins anew makes
-another one, from the addresses of the start.  So brokers that have moved altogether are found
+A client that could not be refreshed is *left*: who has it keeps it, and a user that begins anew
+makes another one, from the addresses of the start.  So brokers that have moved altogether are found
 again, partition by partition.
 """
 

@@ -1,4 +1,4 @@
-"""What makes the steps of a partition true, whoever writes them, and what it tells of one.
+"""What makes the steps of a partition true, for each kind of writer, and what it tells of one.
 
 There are two writers: `transactions.py` by librdkafka, and belfry's own (`transactions/`).
 

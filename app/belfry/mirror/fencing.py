@@ -51,9 +51,9 @@ LOOK_S: Final = 10.0
 def fence(source: Side, target: Side, partition: int) -> int:
     """Let the last row of a partition name the target's cluster; the number of that transaction.
 
-    Whoever owned the partition is refused from here on, and whoever takes it over stops before it
-    fires (`other_cluster`). A worker that takes it over in this very moment may come first, so it
-    is tried some times. Raises CannotMirror where the end of the changelog is hidden.
+    The owner of the partition is refused from here on, and a worker that takes it over stops before
+    it fires (`other_cluster`). A worker that takes it over in this very moment may come first, so
+    it is tried some times. Raises CannotMirror where the end of the changelog is hidden.
     """
     for _ in range(TRIES - 1):
         with suppress(KafkaException):

@@ -117,7 +117,7 @@ def decode_mark(value: bytes) -> MirrorMark:
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise UnknownMark(
             f"the last mark in the topic `{MARKS}` is none of a mirror, {value[:60]!r} ({error}):"
-            " whoever wrote it may write there and is no mirror of this release or one before. Let"
+            " its writer may write there and is no mirror of this release or one before. Let"
             " nobody else write there, run the newest release, or begin the mirror anew."
         ) from error
     return mark

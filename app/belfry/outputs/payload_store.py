@@ -13,9 +13,9 @@ No partition fires later for it (`partitions/early_payloads.py`), and the tenant
 answer soon, whatever the store does.  What was stored within the last minute counts as stored: a
 request that is sent again after a refusal finds its payload there.
 
-An object is named by its content and lies in its tenant's folder.  Whoever stores it again changes
-nothing but its date.  Where a step is rolled back, or its worker ends, the object stays: the step
-that is done again names the same.  Nothing is removed here.
+An object is named by its content and lies in its tenant's folder.  A worker that stores it again
+changes nothing but its date.  Where a step is rolled back, or its worker ends, the object stays:
+the step that is done again names the same.  Nothing is removed here.
 
 An object store takes an object whole or not at all.  In other file systems it is written aside and
 moved, so that nobody reads half of one.
@@ -114,7 +114,7 @@ class PayloadStore:
             return machine.monotonic() - self._fresh.get(name, -FRESH_S) < FRESH_S
 
     def _write(self, objects: Mapping[Name, bytes]) -> None:
-        """Store all of these, whoever waits for it still."""
+        """Store all of these, even where nobody waits for it still."""
         if self._files is None:
             raise FileNotFoundError(NOT_SET)
         paths = {f"{self._path}/{of}/{object_name(digest)}": (of, digest) for of, digest in objects}

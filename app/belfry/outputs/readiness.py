@@ -17,8 +17,9 @@ What a step meets, and what becomes of it:
                                         the next step leaves this tenant's events in the backlog
     the transaction fails on a topic    the same, by `hold`: only the broker knew
 
-The topic that tenants share is open where it can be written to, whoever of them is held: they may
-be a hundred thousand, and a registry that one of them waits for is no matter of the others.
+The topic that tenants share is open where it can be written to, even where some of them are held:
+they may be a hundred thousand, and a registry that one of them waits for is no matter of the
+others.
 
 So a tenant with a broken topic costs the others one rolled-back step, and then a look each minute.
 

@@ -7,8 +7,8 @@
 A *need* is a lane of requests and a schema, as `resolver.py` says.  One that is deferred is looked
 at from time to time, for as long as the engine has something set aside in its lane
 (`engine/aside.py`).  A refusal holds as long: two requests of a lane that need the same schema have
-the same answer, whatever batches come in between.  With the lane, both are forgotten, and whoever
-needs the schema later is looked at anew.
+the same answer, whatever batches come in between.  With the lane, both are forgotten, and the next
+one that needs the schema later is looked at anew.
 
 Where a partition only forwards, nothing is ever set aside.  So what is deferred stays until it is
 settled or refused: it is looked up for those that come later.

@@ -1,10 +1,11 @@
 """What ends the terms of a partition's ownership, and what follows: a line in the log, and a pause.
 
-For the log, `/healthz/ready`, and whoever decides whether the worker is fit.  Four kinds differ:
+For the log, `/healthz/ready`, and the code that decides whether the worker is fit.  Four kinds
+differ:
 
     what ended the term                       pause    speaks against this worker
     an unknown result, any other failure      0.5 s    yes, from the first one to the next commit
-    a topic that may not be written to        none     yes; whoever needs the topic waits
+    a topic that may not be written to        none     yes; what needs the topic waits
     a contradiction: somebody has to choose   3 s      no, another worker would meet the same
     schedules that others can fire            1 s      no, it waits for the group to share anew
 

@@ -172,7 +172,7 @@ class PartitionRunner:
                 warm,
             )
         )
-        # Whoever sees the partition owned is to see a loop that has just come round.
+        # A reader that sees the partition owned is to see a loop that has just come round.
         self._steps.comes_round()
         self.upkeep.begin(self._steps.turned_ms)
         self.owned = owned

@@ -133,7 +133,7 @@ class PartitionParts:
     def sent_on_to(self, low: int) -> int:
         """Up to where its input was sent on before it held schedules; `low`, where by nobody.
 
-        Whoever owned it then is fenced first, and told that it is over, so requests before this
+        Its owner of before is fenced first, and told that it is over, so requests before this
         have gone on, and no other ever will.
         """
         former = self.forwarding_producer()

@@ -43,7 +43,8 @@ from belfry.partitions.source import SourceReader
 # Longest single wait for records or for room.
 WAIT_S: Final = 0.2
 # Each batch costs a transaction, so a trickle is read in sips: a request that comes alone is handed
-# over at once, and those that follow within that time go together.
+# over at once, and those that follow within that time go together. Sips of all partitions begin at
+# the same instants, so that one request fetches them all.
 SIP_S: Final = 0.02
 # Seconds for the thread of the last reader to end.
 END_S: Final = 5.0

@@ -40,7 +40,7 @@ class Rivals:
         self._backing_off: dict[int, tuple[int, float]] = {}
 
     def assigned_anew(self) -> None:
-        """The group has shared: whoever was fenced off before owns by its word now."""
+        """The group has shared: a worker fenced off before owns by its word now."""
         self._ended_at.clear()
         self._asked.clear()
 

@@ -131,7 +131,7 @@ class SourceReader:
     def stop(self) -> None:
         """Read no more."""
         self.ask_to_stop()
-        # It holds the frames that it passed through, and they hold whoever raised it.
+        # It holds the frames that it passed through, and they hold the object that raised it.
         self.failure = None
 
     # -- the readers' thread ---------------------------------------------------------------------

@@ -33,8 +33,7 @@ from belfry.wire.batch import SourceBatch
 
 # A step takes requests in for so long, and for one request more: what others have due waits.
 MOST_TAKING_MS: Final = 250
-# It fires for so long, and a few events more: some take long to find their next instant.  A step of
-# plain events has ended before.
+# It fires for so long, and a few more: some take long to find their next instant, most do not.
 MOST_FIRING_MS: Final = 2_000
 
 
@@ -65,7 +64,7 @@ class Steps:
         self._settings = settings
         self._share = StepShare(given.room, loop.wake)
         self._missing = MissingBatch()
-        self._linger = Linger(settings.batch_records)
+        self._linger = Linger(settings.batch_records, settings.commit_interval_ms)
         self._waiting: SourceBatch | None = None
         self.arrivals = Arrivals(given.guard)
         self._early = EarlyPayloads(given.opener.payloads)
@@ -168,8 +167,9 @@ class Steps:
                 return
             owned.source.taken(batch.parts)
             owned.resolver.taken()
-        if events and self._worker.is_asked_often() and not owned.engine.drains:
-            self._linger.after(events, owned.engine.next_due_ms(), self._clock.monotonic_ms())
+        if events and not owned.engine.drains:
+            step = events, owned.engine.next_due_ms(), self.turned_ms, self._clock.monotonic_ms()
+            self._linger.after(*step, often=self._worker.is_asked_often())
 
     # -- waiting ---------------------------------------------------------------------------------
 
@@ -193,7 +193,7 @@ class Steps:
             self._missing.arrived(now_ms)
 
     def _rest(self, seconds: float) -> Turns:
-        """Let so much time pass, whoever wakes the loop; less where it is to stop."""
+        """Let so much time pass, even if the loop is woken; less where it is to stop."""
         until_ms = self._clock.monotonic_ms() + 1000 * seconds
         yield seconds
         while (

@@ -3,7 +3,7 @@
 open (fence) ─ ask for the committed positions ─ read ─► one transaction: requests forwarded, and
                                                          the positions behind them
 
-Whoever owns the partition owns its tenant inputs.  After a failure the owner first proves that it
+The owner of the partition owns its tenant inputs.  After a failure the owner first proves that it
 still is the owner, by a commit, and then `begin`s anew (`tenant_reading.py`).
 """
 

@@ -1,6 +1,6 @@
 """Tenants' own input topics: which there are, and who reads them.
 
-A topic `belfry.schedules.<tenant>` is read by whoever owns the partition at which the tenant lives.
+A topic `belfry.schedules.<tenant>` is read by the owner of the partition at which the tenant lives.
 Topics are found while the output topics are looked at, so one that is made later is found within
 seconds.
 

@@ -2,8 +2,8 @@
 
 A step that no attempt gives is a fault only where the attempts are all that it can have been.  They
 are not where something was held back: by whose word, in which order of turns and how much of it a
-step meant to fire, is in memory of a worker alone.  Then the difference has a doubt, and whoever
-asks hears that it cannot be judged, and why.
+step meant to fire, is in memory of a worker alone.  Then the difference has a doubt, and an
+operator who asks hears that it cannot be judged, and why.
 
     nothing held back, nobody late        differs
     a backlog, a lock, a job under way    cannot be judged

@@ -5,7 +5,7 @@ says once its schedule had its turn, or was asked for, is in no doubt.  So attem
 disagree with a row of the log:
 
     row of a schedule that lies in the timeline      all attempts give the same other row, or none
-    of later, and is asked for                       has it: differs, whoever had a turn
+    of later, and is asked for                       has it: differs, in each order of turns
     that is due, and that nobody asks for            an attempt ends it at the same instant, or
                                                      has it at the same occurrence: differs
     that lies in a backlog or behind a lock          in doubt
@@ -110,7 +110,7 @@ def certain(
     sides: Sequence[tuple[Tried, Callable[[bytes], Standing]]],
     asks: Callable[[bytes], bool],
 ) -> StepDifference | None:
-    """A row that differs whoever had a turn, in all branches; None for none.
+    """A row that differs in each order of turns, in all branches; None for none.
 
     `sides` are of each branch what was tried, and what it has under a changelog key.  `asks` says
     whether a request of the step may name the schedule of a row.

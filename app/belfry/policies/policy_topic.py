@@ -144,7 +144,7 @@ class PolicyTopic:
         if isinstance(answer.error, OffsetGone):
             log.warning("policies are read from where they begin", reason=str(answer.error))
             del self._readers[partition]
-            # Offsets that were cut off are given anew: whoever waits for them has to wait.
+            # Offsets that were cut off are given anew: a caller that waits for them has to wait.
             self.positions[partition] = 0
             return False
         if answer.error is not None:

@@ -5,7 +5,8 @@
     12:00:00.700  all have: the process ends by itself
     12:00:20.510  one has not, such as a client that waits for a broker: it is named, and left
 
-Whoever restarts workers one by one waits for each of them, and would kill it after a while anyway.
+A tool that restarts workers one by one waits for each of them, and would kill it after a while
+anyway.
 """
 
 from __future__ import annotations

@@ -74,7 +74,7 @@ class RejectedReader:
 def _apart(headers: Headers) -> tuple[Headers, dict[str, bytes | None]]:
     """The headers as received, and those that were added.
 
-    Whoever wrote the request may have given it headers of the same names: belfry's come last.
+    The writer of the request may have given it headers of the same names: belfry's come last.
     """
     codes = [n for n, (name, _) in enumerate(headers) if name == f"{_ERROR}code"]
     first = codes[-1] if codes else len(headers)

@@ -1,6 +1,6 @@
 """Transactions into one partition's changelog by who is no owner: a recovery, or a mirror.
 
-Taking the transactional ids of the partition fences whoever owns it, and whoever takes it over
+Taking the transactional ids of the partition fences its owner, and a worker that takes it over
 meanwhile fences this writer. So at any time one of owner, recovery and mirror can commit, and Kafka
 decides which.
 

@@ -3,9 +3,9 @@
     GET /internal/checkpoints/3                       the index of the newest; 404: there is none
     GET /internal/checkpoints/3/<SHA-256>?from=0      up to 4 MiB of one of its files, from there on
 
-An index of a worker is signed, whatever the changelog's rows are: an address comes from whoever
-joined the group, and a signature from a worker alone.  What is fetched is compared with the digests
-of the index, as what comes from an object store.
+An index of a worker is signed, whatever the changelog's rows are: an address comes from a process
+that joined the group, and a signature from a worker alone.  What is fetched is compared with the
+digests of the index, as what comes from an object store.
 
 A worker that is busy is asked again.  One that is slow, or dies, costs no more time than reading
 the changelog would (`store/fetch_budget.py`), and then the next source is tried.

@@ -120,7 +120,7 @@ class ServedCheckpoints:
         """Those of which something is kept."""
         return list(self._kept)
 
-    # -- by whoever serves them ------------------------------------------------------------------
+    # -- by the worker that serves them -----------------------------------------------------------
 
     def index(self, partition: int) -> bytes | None:
         """The index of the newest one of a partition, signed; None where there is none."""

@@ -8,7 +8,7 @@
 Names say what they are of, so workers of several belfrys may share a folder.  What lies there is
 judged by who reads it (`store/checkpoint.py`): nothing here is believed.
 
-Errors are raised as the file system raises them; whoever asks goes on without a checkpoint.
+Errors are raised as the file system raises them; the caller goes on without a checkpoint.
 """
 
 from __future__ import annotations

@@ -5,8 +5,8 @@
 
 The fence ends the former owner's transaction and returns when its markers are written, so from
 then on nobody of belfry has one open there.  A last stable offset before the log's end is proof
-that somebody else has: what lies behind it was committed by the former owner, and whoever began
-before it would fire it again.  So nothing is done until it can be read, and the wait is loud.
+that somebody else has: what lies behind it was committed by the former owner, and a worker that
+began before it would fire it again.  So nothing is done until it can be read, and the wait is loud.
 """
 
 from __future__ import annotations

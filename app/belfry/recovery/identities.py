@@ -4,7 +4,7 @@ A name says nothing: a topic may be deleted and made anew while a worker runs. S
 for the ids, and once in a while somebody looks whether they still are what owners took over on.
 
 The *anchor* of a partition is its identity outside of changelog and input, so that it outlives
-both. It is kept by whoever owns the partition:
+both. It is kept by the owner of the partition:
 
     12:00:00  the owner's first commit          `owned`: the anchor is due
     12:00:01  the self-check looks              ids are the same: the anchor is written

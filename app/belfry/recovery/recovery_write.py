@@ -1,6 +1,6 @@
 """A recovery as one transaction, under the transactional id of the partition.
 
-Taking that id fences whoever owns the partition, and whoever takes it over meanwhile fences the
+Taking that id fences the partition's owner, and a worker that takes it over meanwhile fences the
 recovery. A commit has three ends: done, nothing committed for certain, and not known.
 
     recovery                                     a worker

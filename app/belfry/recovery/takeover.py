@@ -172,7 +172,7 @@ class TakeOver:
     def _catch_up(
         self, rows: RocksMap, changelog: ChangelogReader, begun: Replay | None = None
     ) -> Replay:
-        """Read what lies in the changelog, whoever owns the partition."""
+        """Read what lies in the changelog, even where another worker owns the partition."""
         low, end = changelog.ends()
         replay = begun
         if replay is None:

@@ -11,7 +11,7 @@ Registering and checking is an operator's step, so its failures are exceptions:
 
     RegistryError
     ├── RegistryUnreachableError    try again, or mend the address or the credentials
-    │   └── RegistrySilentError     it said nothing at all, and whoever asks next waits as long
+    │   └── RegistrySilentError     it said nothing at all, and the next caller waits as long
     ├── RegistryAddressError        mend the address
     └── SchemaRefusedError          the registry judged the schema and said no
 """

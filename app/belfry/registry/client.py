@@ -4,8 +4,8 @@ It is asked in two ways.  Writers' schemas are on the path of every unknown reco
 value, and comes from memory where it can (`schema_memory.py`).  Registering and checking our own
 schemas is a step of an operator, and raises what went wrong.
 
-A single request waits `TIMEOUT_S` at most (`renewed_client.py`) and is not repeated here: whoever
-asks knows how long the record may wait.  All methods may be called from any thread.
+A single request waits `TIMEOUT_S` at most (`renewed_client.py`) and is not repeated here: a caller
+that asks knows how long the record may wait.  All methods may be called from any thread.
 """
 
 from __future__ import annotations

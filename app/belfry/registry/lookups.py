@@ -10,9 +10,9 @@ given changes afterwards.
 Who asks is a lane, and lanes take turns (`lanes.py`): what nobody answers is asked for at the cost
 of who wants it, and of nobody else.
 
-**Silence.**  Three lookups in a row without an answer, whoever asked, and the registry is in doubt.
-If it has been so for `wait_s`, it is silent.  Who needs a schema waits no longer then, once a
-lookup of its own has gone unanswered: the silence may be about the ids of others alone.
+**Silence.**  Three lookups in a row without an answer, of any callers, and the registry is in
+doubt. If it has been so for `wait_s`, it is silent.  Who needs a schema waits no longer then, once
+a lookup of its own has gone unanswered: the silence may be about the ids of others alone.
 
 **What is remembered.**  A schema counts for everybody.  "There is none" counts for a while, and for
 lanes of the same account that had asked when the lookup went out.  So who registers a schema and

@@ -6,7 +6,8 @@
 | `RECORD` | `io.belfry.ScheduleRequest` |
 | `TOPIC_RECORD` | `belfry.schedules-io.belfry.ScheduleRequest` |
 
-Readers go by the id in a record, so a strategy matters to whoever registers, and to nobody else.
+Readers go by the id in a record, so a strategy matters to the process that registers, and to no
+other.
 """
 
 from __future__ import annotations

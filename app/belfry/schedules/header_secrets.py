@@ -92,12 +92,12 @@ def reach_problem(
     if refused is not None:
         return (
             f"A header names the secret {refused!r}, which is none of secret_refs of the tenant's"
-            " policy: leave it out, or ask whoever operates belfry to add it there."
+            " policy: leave it out, or ask the operators of belfry to add it there."
         )
     if not allowed_hosts:
         return (
-            "A header names a secret, and the tenant's policy has no allowed_hosts: ask whoever"
-            " operates belfry to list the hosts that may get it."
+            "A header names a secret, and the tenant's policy has no allowed_hosts: ask the"
+            " operators of belfry to list the hosts that may get it."
         )
     return None
 

@@ -100,7 +100,7 @@ AGREED: Final[Mapping[str, Agreed]] = {
     ),
     "assignment": Agreed(
         AgreementRule.ROLLING,
-        "whoever leads the group decides, so shares move when another one leads",
+        "the group's leader decides, so shares move when another one leads",
     ),
     "canary_interval_ms": Agreed(
         AgreementRule.ROLLING,
@@ -112,7 +112,7 @@ AGREED: Final[Mapping[str, Agreed]] = {
     ),
     "standbys": Agreed(
         AgreementRule.ROLLING,
-        "whoever leads the group decides, so their number changes with the leader",
+        "the group's leader decides, so their number changes with the leader",
     ),
     "payload_store": Agreed(
         AgreementRule.ROLLING,
@@ -149,7 +149,7 @@ OWN: Final[Mapping[str, tuple[str, ...]]] = {
         *("batch_records", "step_bytes", "fire_chunk", "new_topics_per_second", "metrics_tenants"),
         *("webhook_in_flight", "webhook_per_host", "transaction_writer"),
         *("transactional_ids", "client_statistics_interval_ms", "checkpoint_interval_s"),
-        "checkpoint_peer_bytes_per_s",
+        *("checkpoint_peer_bytes_per_s", "commit_interval_ms"),
     ),
     "how soon it gives up: Kafka fences owners whatever it is": (
         *("session_timeout_ms", "heartbeat_interval_ms", "transaction_timeout_ms"),

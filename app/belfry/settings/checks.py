@@ -1,8 +1,8 @@
 """Checks of values that a bound or a pattern cannot make: addresses, secrets, intervals.
 
 Each takes a value as it is given and hands it back, or raises ValueError with a clause that says
-what is wrong and what to give instead. Whoever makes the settings tells it with the name of the
-setting and its variable. What is no good is refused here because it would be believed later: a
+what is wrong and what to give instead. The code that makes the settings tells it with the name of
+the setting and its variable. What is no good is refused here because it would be believed later: a
 client of Kafka tries an address that means nothing for ever, or takes one that nobody meant (an
 empty host is this machine, and an empty port is 0); a short secret can be guessed; and figures of
 odd intervals have gaps.

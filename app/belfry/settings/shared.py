@@ -87,8 +87,8 @@ class SharedSettings(Sourced):
     # signed.
     policies: Literal["trusted", "signed"] = Field(
         "trusted",
-        description="Policies in the topic: carried out whoever wrote them, or only if signed with"
-        " the workers' secret.",
+        description="Policies in the topic: every writer's are carried out, or only those signed"
+        " with the workers' secret.",
     )
     # What is measured for operators. All workers have the same, or the figures have gaps.
     canary_interval_ms: Annotated[int, AfterValidator(divides_an_hour)] = Field(

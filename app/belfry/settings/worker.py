@@ -154,6 +154,15 @@ class WorkerSettings(DeliverySettings, AgreedSettings):
     fire_chunk: int = Field(
         10_000, ge=1, le=50_000, description="Most events fired by one transaction."
     )
+    # A read lease, which a commit renews, is to be renewed in time all the same.
+    commit_interval_ms: int = Field(
+        0,
+        ge=0,
+        le=250,
+        description="Least time from one transaction of a partition to its next, while it keeps up:"
+        " fewer and larger ones cost worker and brokers less, and what comes meanwhile is late, or"
+        " answered later, by up to so much. 0: as soon as the last one is committed.",
+    )
     # Beyond it the clock guard takes nothing for now until a probe has shown a sane clock.
     clock_tolerance_ms: int = Field(
         500, ge=10, le=60_000, description="Clock step or skew beyond which firing pauses."

@@ -14,7 +14,7 @@ digest of what is in it.  A plain proof is only a digest: it shows that the inde
 believed where an unsigned row would be.
 
 An index that is older than others is no lie: a checkpoint is the fold of a prefix of the changelog,
-and whoever uses it reads the rest there.
+and its user reads the rest there.
 """
 
 from __future__ import annotations

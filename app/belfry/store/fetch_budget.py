@@ -9,7 +9,7 @@ as soon as that shows, and not at the end:
     after 2 s    10 of 200 MB have come                     40 s in all: it is given up now
 
 Nobody waits for a standby, and copying files costs it less than reading rows, so it is patient.
-Once it is to stop somebody does wait: the worker's end, or whoever takes the partition over.  Then
+Once it is to stop somebody does wait: the worker's end, or the next owner of the partition.  Then
 a fetch ends before its next piece, however little of it is left.
 
 Instants are monotonic milliseconds.
@@ -47,7 +47,7 @@ class TooSlow(TimeoutError):
 class FetchBudget:
     """The time for one partition: to ask, and for fetches one after the other.
 
-    It belongs to one partition; whoever calls `done` from several threads holds a lock.
+    It belongs to one partition; code that calls `done` from several threads holds a lock.
     """
 
     def __init__(self, unread: int, now_ms: float, stops: Stops | None = None) -> None:

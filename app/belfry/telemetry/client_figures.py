@@ -178,7 +178,8 @@ class ClientFigures:
         if seconds is not None:
             of.answers.inc()
             of.round_trip.inc(seconds)
-        of.throttled.inc(throttle_ms / 1000)
+        if throttle_ms:
+            of.throttled.inc(throttle_ms / 1000)
 
     def failed(self, node: int, *, disconnected: bool) -> None:
         """A request got no answer."""

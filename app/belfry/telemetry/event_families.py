@@ -5,7 +5,8 @@
                              completed, held back
 
 Counters rise once for each committed transaction, so a step that is rolled back counts nothing.
-They are sums over all partitions of a worker: a sum over workers is right whoever owns what.
+They are sums over all partitions of a worker: a sum over workers is right however partitions are
+shared.
 
 *Lateness* begins at the due instant, after jitter, and ends with the commit with which readers see
 the event.  `belfry_slo_…` measure the same from outside, by events that belfry schedules to itself

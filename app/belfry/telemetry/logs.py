@@ -31,7 +31,8 @@ from belfry.settings import ServerSettings
 
 SECRET_NAME: Final = re.compile(r"password|passwd|secret|token|credential|api_?key", re.IGNORECASE)
 BLOT: Final = "***"
-# Their debug lines describe every fetch; whoever sets belfry to debug looks for belfry's own.
+# Their debug lines describe every fetch; an operator who sets belfry to debug looks for belfry's
+# own.
 CHATTY_LIBRARIES: Final = (
     "aiokafka",
     "faust",
@@ -68,7 +69,7 @@ def configure(settings: ServerSettings, stream: TextIO | None = None) -> None:
 
 
 def shared_processors() -> list[Processor]:
-    """What happens to every line, whoever wrote it, before it is rendered."""
+    """What happens to every line, from any logger, before it is rendered."""
     return [
         structlog.contextvars.merge_contextvars,
         structlog.stdlib.add_log_level,

@@ -8,7 +8,7 @@ All of it is about one process, so a sum over workers says something of counters
 absent is not 0: Linux alone tells of memory and files, and a key without an end has no instant of
 it.
 
-A mean is left to whoever asks, as a quotient of two rises, since means cannot be added up over
+A mean is left to the query, as a quotient of two rises, since means cannot be added up over
 workers.  So a round trip of the last minute is
 
     rate(belfry_client_round_trip_seconds_total[1m]) / rate(belfry_client_answers_total[1m])

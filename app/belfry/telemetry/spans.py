@@ -5,7 +5,7 @@
     fire's own trace         wait ──────────── send belfry.fired.shop ── POST       days later
 
 A fire is *linked* to the span that asked for it and is no child of it: a trace that stays open for
-days is one that no tool can show.  The trace of a fire has the fire's id for its own, so whoever
+days is one that no tool can show.  The trace of a fire has the fire's id for its own, so code that
 has an event has its trace, and a delivery, which knows the fire, finds the span it belongs to.
 
 Names and attributes are those of OpenTelemetry's conventions for messaging; belfry's own begin with
@@ -68,7 +68,7 @@ def wait_context(fire_id: str) -> TraceContext:
 
 
 def fire_context(fire_id: str) -> TraceContext:
-    """The span of a fire: whoever knows its id can refer to it."""
+    """The span of a fire: code that knows its id can refer to it."""
     return TraceContext(fire_id, fire_id[16:])
 
 

@@ -3,9 +3,9 @@
     partitions, HTTP, deliveries ── put ──► queue ── thread belfry-traces ──► OTLP
                                       └ full: dropped, and counted
 
-Whoever puts spans in only takes a lock for the length of an append, so a collector that is slow or
-away delays nothing but spans.  A batch that it does not take is dropped and counted: spans are no
-record of what happened, the lifecycle topic is.
+Code that puts spans in only takes a lock for the length of an append, so a collector that is slow
+or away delays nothing but spans.  A batch that it does not take is dropped and counted: spans are
+no record of what happened, the lifecycle topic is.
 
 A process without `otlp_url` has no object of this class and does not import OpenTelemetry's SDK.
 Only what the caller samples is traced: the last bit of its `traceparent` says so.

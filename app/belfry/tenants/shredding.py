@@ -75,7 +75,7 @@ def destroy_advice(tenant: str, key: KeyToDestroy) -> str:
         names = ", ".join(key.shared_with)
         return (
             f"The payloads of {tenant} are not shredded: {key.reference} is named by policies of"
-            f" {names} as well, and whoever has it can still read them. Give {names} another secret"
+            f" {names} as well, and its holders can still read them. Give {names} another secret"
             " (belfry bulk rekey), then destroy this one."
         )
     where = (

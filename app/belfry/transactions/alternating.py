@@ -50,7 +50,7 @@ class AlternatingWriter:
         return self._turns[0].state
 
     async def begin(self) -> None:
-        """Fence whoever had the ids before; raises Ended."""
+        """Fence the writer that had the ids before; raises Ended."""
         for writer in self._fencing:
             await writer.begin()
 

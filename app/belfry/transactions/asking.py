@@ -124,9 +124,13 @@ class Asker:
 
 
 async def _within(answer: Awaitable[Any], deadline: float) -> Any:
-    """An answer, or Lost at the deadline."""
+    """An answer, or Lost at the deadline.
+
+    It is awaited here, where `asyncio.wait_for` would make a task of it and wait for that.
+    """
     try:
-        return await asyncio.wait_for(answer, max(deadline - now(), _SOON_S))
+        async with asyncio.timeout_at(max(deadline, now() + _SOON_S)):
+            return await answer
     except TimeoutError:
         raise Lost("no answer in time") from None
 

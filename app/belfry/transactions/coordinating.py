@@ -26,7 +26,7 @@ SENT: Final = object()
 
 
 class Coordination:
-    """Asks whoever coordinates a transactional id; runs in the writers' event loop."""
+    """Asks the coordinator of a transactional id; runs in the writers' event loop."""
 
     def __init__(self, brokers: Brokers, asker: Asker, name: str) -> None:
         """`name` is the transactional id."""
@@ -39,7 +39,7 @@ class Coordination:
         self._informed: int | None = None
 
     def begin(self) -> None:
-        """Begin another question: whoever refused the one before may coordinate now."""
+        """Begin another question: a broker that refused the one before may coordinate now."""
         self._refused.clear()
 
     async def ask(self, make: Callable[[], Any], deadline: float) -> tuple[Any, int]:

@@ -74,7 +74,7 @@ class Counts(NamedTuple):
     """How many partitions a topic has, as two parts of a worker see it while some are added.
 
     Keys go by what the writer knows, which may be minutes old.  Groups go by the look at all output
-    topics, a few seconds old: their order is promised, and whoever writes them has to agree soon.
+    topics, a few seconds old: their order is promised, and their writers have to agree soon.
     """
 
     of_keys: Callable[[str], int]

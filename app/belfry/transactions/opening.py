@@ -36,7 +36,7 @@ async def connected(cluster: BrokerConnections, changelog: str) -> None:
 async def fenced(
     cluster: BrokerConnections, properties: Mapping[str, Any], in_turn: int
 ) -> AlternatingWriter:
-    """Fence whoever had the transactional ids; `in_turn` of them write. Raises Ended."""
+    """Fence the writer that had the transactional ids; `in_turn` of them write. Raises Ended."""
     timeout_ms = int(properties.get(_TIMEOUT, DEFAULT_TIMEOUT_MS))
     own_epochs = await cluster.gives_own_epochs()
     writers = [

@@ -194,9 +194,9 @@ class DirectProducer:
     ) -> Exception:
         """Roll the step back; what its end is, by what the brokers say to that.
 
-        Where nobody tells of a topic twice in a row, brokers may have moved: whoever takes the
-        partition over anew looks for them at the addresses of the start, and these connections do
-        not.
+        Where nobody tells of a topic twice in a row, brokers may have moved: the worker that takes
+        the partition over anew looks for them at the addresses of the start, and these connections
+        do not.
         """
         if self.signer is not None:
             self.signer.aborted()

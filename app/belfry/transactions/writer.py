@@ -85,7 +85,7 @@ class TransactionWriter:
         self.state = WriterState.NEW
 
     async def begin(self) -> None:
-        """Fence whoever had the id before, and end the transaction that was left open.
+        """Fence the writer that had the id before, and end the transaction that was left open.
 
         The coordinator answers CONCURRENT_TRANSACTIONS until the markers of that are written, so
         when this returns nothing of the former owner is open. Raises Ended.

@@ -70,7 +70,7 @@ export class Encryption {
     const { tenant, value, headers } = event
     const reference = last(headers, KEY)
     if (reference === undefined || !value || value.length === 0) return value
-    // Whoever wrote the record wrote this too: no other Keys than a folder has to doubt it.
+    // The writer of the record wrote this too: no other Keys than a folder has to doubt it.
     if (!REFERENCE.test(reference)) {
       throw new NotDecryptedError(`The record's header ${KEY} names no key`)
     }

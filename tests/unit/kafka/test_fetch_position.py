@@ -52,6 +52,22 @@ def test_what_waits_counts_until_it_is_taken_or_its_reader_may_hang() -> None:
     assert found == [1_000, 0, 1_000, 0]
 
 
+def test_sips_of_all_partitions_begin_at_the_same_instants() -> None:
+    """So one request asks for all, wherever in a sip the answer of each has come."""
+    begins = set()
+    for came_s in (3.01, 3.2, 3.49):
+        place = FetchPosition(5)
+        place.sipped(1, came_s, 0.5)
+        begins.add(place.not_before)
+    assert begins == {3.5}
+
+
+def test_who_takes_no_sips_is_never_put_off() -> None:
+    place = FetchPosition(5)
+    place.sipped(1, 3.0, 0.0)
+    assert place.not_before == 0.0
+
+
 def test_an_end_is_news_once_and_below_the_last_stable_offset_never() -> None:
     place = FetchPosition(5)
     assert place.is_no_news(b"", last_stable=7)

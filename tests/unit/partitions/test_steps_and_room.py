@@ -35,7 +35,9 @@ class Partition:
         self.room = StepRoom()
         given, self.commits = MagicMock(), MagicMock(at_most=320)
         upkeep = self.upkeep = MagicMock()
-        given.opener.settings = SimpleNamespace(batch_records=160, step_bytes=1_600, fire_chunk=320)
+        given.opener.settings = SimpleNamespace(
+            batch_records=160, step_bytes=1_600, fire_chunk=320, commit_interval_ms=0
+        )
         given.opener.clock.both_ms.return_value = (1.0, 1.0)
         given.opener.clock.monotonic_ms.return_value = 1.0
         given.opener.clock.wall_ms.return_value = 1.0

@@ -15,7 +15,9 @@ from belfry.partitions.step_shares import StepRoom
 @pytest.mark.parametrize(("took_ms", "up"), [(0.0, False), (249.0, False), (250.0, True)])
 def test_the_time_of_a_step_is_up_after_a_while(took_ms: float, up: bool) -> None:
     given, owned, upkeep, batch = MagicMock(), MagicMock(), MagicMock(), MagicMock()
-    given.opener.settings = SimpleNamespace(batch_records=10, step_bytes=1_000, fire_chunk=10)
+    given.opener.settings = SimpleNamespace(
+        batch_records=10, step_bytes=1_000, fire_chunk=10, commit_interval_ms=0
+    )
     given.room, batch.size = StepRoom(), 0
     given.opener.clock.both_ms.return_value = (1.0, 1.0)
     given.opener.clock.monotonic_ms.return_value = 1_000.0

@@ -87,7 +87,9 @@ def test_a_standby_serves_its_producer() -> None:
 
 def test_an_owner_serves_its_producer_in_each_step(monkeypatch: pytest.MonkeyPatch) -> None:
     given, owned, upkeep = MagicMock(), MagicMock(), MagicMock()
-    given.opener.settings = SimpleNamespace(batch_records=10, step_bytes=1_000, fire_chunk=10)
+    given.opener.settings = SimpleNamespace(
+        batch_records=10, step_bytes=1_000, fire_chunk=10, commit_interval_ms=0
+    )
     given.opener.clock.both_ms.return_value = (1.0, 1.0)
     given.opener.clock.monotonic_ms.return_value = 1.0
     upkeep.add_to.return_value, upkeep.longest_s.return_value = None, 1.0

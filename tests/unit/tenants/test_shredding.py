@@ -38,7 +38,7 @@ def test_two_references_that_may_lead_to_one_secret(one: str, other: str, same: 
         TenantPolicy("other", secret_refs=("file:else", "file:clinic.keys")),
     ],
 )
-def test_whoever_names_the_secret_too_is_named(other: TenantPolicy) -> None:
+def test_other_users_of_the_secret_are_named(other: TenantPolicy) -> None:
     key = key_to_destroy(CLINIC, [CLINIC, other, TenantPolicy("free")])
     assert key is not None
     assert (key.reference, key.shared_with) == ("file:clinic.keys", ("other",))
@@ -50,7 +50,7 @@ def test_a_secret_that_others_need_is_not_to_be_destroyed_yet() -> None:
     assert key is not None
     assert destroy_advice("clinic", key) == (
         "The payloads of clinic are not shredded: file:clinic.keys is named by policies of a, b as"
-        " well, and whoever has it can still read them. Give a, b another secret (belfry bulk"
+        " well, and its holders can still read them. Give a, b another secret (belfry bulk"
         " rekey), then destroy this one."
     )
 

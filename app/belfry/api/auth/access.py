@@ -2,7 +2,8 @@
 
 A caller shows a bearer token: an API key of belfry's (`keys.py`) or a token of an OpenID provider
 (`oidc.py`).  What a caller may do says `principal.py`.
-Where neither is configured, the port opens on loopback only and whoever reaches it may do all.
+Where neither is configured, the port opens on loopback only, and each caller that reaches it may do
+all.
 """
 
 from __future__ import annotations

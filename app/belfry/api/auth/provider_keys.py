@@ -4,11 +4,11 @@
         │ not kept, or too old
         └─► fetch, in a thread of its own, once for all who wait
               ├─ it is there ─► the key
-              ├─ it is not ───► none; not fetched again for half a minute, whoever names which id
+              ├─ it is not ───► none; not fetched again for half a minute, for no caller and no id
               └─ no answer ───► `KeysUnavailable`; not fetched again for a second
 
-Whoever shows a token names an id, so ids that nobody has must neither ask the provider over and
-over nor hold up those whose keys are kept.
+A caller that shows a token names an id, so ids that nobody has must neither ask the provider over
+and over nor hold up those whose keys are kept.
 """
 
 from __future__ import annotations

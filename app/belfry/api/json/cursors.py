@@ -30,7 +30,7 @@ def write_cursor(asked: bytes, partition: int, key: bytes) -> str:
 def read_cursor(cursor: str, asked: bytes) -> tuple[int, bytes]:
     """Partition and key; raises `Problem` for what is no cursor of this question.
 
-    Whoever knows a cursor can make others of it, so neither is more than a place to begin at.
+    A caller that knows a cursor can make others of it, so neither is more than a place to begin at.
     """
     try:
         raw = urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4))

@@ -2,7 +2,7 @@
 
 One place, in front of all others, sees every request with its answer, so no route can forget to
 tell.  What only the inside knows (the caller, the verdict, which fields of a policy change) is put
-down on the request's `RequestNotes` by whoever knows it.
+down on the request's `RequestNotes` by the code that knows it.
 
     PUT    /v1/tenants/{tenant}                            policy.set
     DELETE /v1/tenants/{tenant}                            policy.remove

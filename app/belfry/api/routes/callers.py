@@ -93,7 +93,7 @@ class Callers:
         """Who asks, whether by another worker or by itself; raises `Problem`."""
         forwarded = request.headers.get(FORWARDED)
         if forwarded is not None:
-            # Whoever is not believed makes nobody read a body.
+            # The body of a caller that is not believed is not read.
             claim = self._parts.internal_token.read(forwarded, Target.without_body(request))
             if not self._parts.internal_token.signs:
                 self._slow_down(request, claim.principal)

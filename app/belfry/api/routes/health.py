@@ -19,7 +19,7 @@ Sees = Callable[[Request], Awaitable[bool]]
 
 
 async def everybody(_request: Request) -> bool:
-    """On a port of its own whoever asks sees all."""
+    """On a port of its own each caller sees all."""
     return True
 
 

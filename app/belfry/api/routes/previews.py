@@ -129,5 +129,5 @@ async def _found(request: Request, threads: Threads, asked: AskedPreview) -> Pre
                 gone.set()
         return working.result()
     finally:
-        # Whoever waited may have been told meanwhile that there is no answer in time.
+        # The caller may have been told meanwhile that there is no answer in time.
         gone.set()

@@ -9,7 +9,7 @@ say which version it is about:
     POST   …/schedules/order-7/dry-run                   fires a marked copy, changes nothing
 
 A condition goes along in the request and is judged where the schedule lives, in the transaction
-that changes it. So no other change comes between the look and the change, whoever makes it.
+that changes it. So no other change comes between the look and the change, from any caller.
 """
 
 from __future__ import annotations

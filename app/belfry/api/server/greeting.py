@@ -1,10 +1,10 @@
 """A connection until both sides have agreed on keys, counted from the moment it is accepted.
 
 A server that is given a certificate tells its protocol of a connection when the handshake is over.
-Until then the connection takes memory, some 70 kB, and nobody counts it: whoever says nothing, or
-half of a greeting, would have as many as there are file descriptors.  So the port is opened without
-TLS, each connection enters the room as one that has not asked for anything, and the handshake is
-made here.
+Until then the connection takes memory, some 70 kB, and nobody counts it: a client that says
+nothing, or half of a greeting, would have as many as there are file descriptors.  So the port is
+opened without TLS, each connection enters the room as one that has not asked for anything, and the
+handshake is made here.
 
     accepted ──► Greeting, in the room ──handshake──► Protocol, in the room ──► …
                     └─ too late, or makes room: ended

@@ -16,7 +16,7 @@ from belfry.telemetry.metrics import Metrics
 
 # Where a call that goes past the framework says which route it stands for.
 ROUTE: Final = "belfry.route"
-# The scope that the request went on with; whoever goes on with a copy says so.
+# The scope that the request went on with; code that goes on with a copy says so.
 GONE_ON: Final = "belfry.gone_on"
 OTHER: Final = "(other)"
 METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})

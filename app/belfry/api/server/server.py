@@ -33,7 +33,7 @@ from belfry.host.tls_files import RenewedContext
 START_SECONDS: Final = 10.0
 STOP_SECONDS: Final = 5.0
 # Longer than clients keep a connection that they don't use (Go 90 s, Java 30 s): one that is ended
-# here may be taking the next request just then, and whoever sent it doesn't know what became of it.
+# here may be taking the next request just then, and its sender doesn't know what became of it.
 KEEP_ALIVE_SECONDS: Final = 100
 
 
@@ -122,7 +122,7 @@ class HttpServer:
                 server_header=False,
                 timeout_graceful_shutdown=2,
                 timeout_keep_alive=KEEP_ALIVE_SECONDS,
-                # Its defaults believe whoever is on this machine.
+                # Its defaults believe each process of this machine.
                 proxy_headers=bool(manner.proxies),
                 forwarded_allow_ips=list(manner.proxies),
                 **secured,

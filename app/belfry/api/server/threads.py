@@ -5,7 +5,7 @@ would hold calls whose callers have gone, and its end could not be told.
 
 Each kind has threads of its own: previews, dry runs, lists, looks at topics. So a slow broker can
 fill one kind and no other, and never the port's event loop. One caller fills all but one of a kind,
-so whoever asks again and again leaves others a thread:
+so a caller that asks again and again leaves others a thread:
 
     4 looks at topics   shop  shop  shop  ─      shop asks for a fourth: 503 `busy`
                         shop  shop  shop  mail   mail has its answer

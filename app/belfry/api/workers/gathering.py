@@ -1,4 +1,4 @@
-"""Asks all partitions of a tenant for their parts of something, whoever holds them.
+"""Asks all partitions of a tenant for their parts of something, from each worker that holds some.
 
 A tenant with a spread lives in several partitions, so its jobs, calendars and buckets have a part
 in each. Here a worker asks for all parts at once and gives them to the route, which puts them

@@ -3,7 +3,7 @@
 A forwarded request says on whose behalf it comes, when, and with which body, signed with the secret
 that the workers share; the signature covers method, path and query too. It is checked before the
 body is read, which nobody else may make a worker keep. Without authentication there is no secret
-either: then all workers are on one machine, and whoever reaches one reaches all.
+either: then all workers are on one machine, and a caller that reaches one reaches all.
 
     belfry-forwarded   the claim in hex, a dot, HMAC-SHA256 of method, path, query and claim
     claim              ["orders", ["shop"], "schedule", 1796115600000, "<SHA-256 of the body>"]

@@ -2,7 +2,7 @@
 
     POST a move ─► MOVE, signed ─► belfry.schedules, partition = home ─► its owner begins
 
-The record goes the way of all requests, so whoever owns the home by then carries it out.  Its
+The record goes the way of all requests, so the owner that the home has by then carries it out.  Its
 offset names the move.
 """
 

@@ -1,4 +1,4 @@
-"""Reads go to the worker that holds the partition, whoever was asked.
+"""Reads go to the worker that holds the partition, whichever worker was asked.
 
     held here? ─ yes ─► read the store
         │ no
@@ -88,7 +88,7 @@ class Reads:
         look: Callable[[int], Awaitable[Response]],
         tenant: str | None = None,
     ) -> Response:
-        """The answer of whoever holds a partition; `look` reads it here, raising `NotHeld`.
+        """The answer of the worker that holds a partition; `look` reads it here, raising `NotHeld`.
 
         What is asked of a `tenant` may lie in another partition, which is looked into then.
         """

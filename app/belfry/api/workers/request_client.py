@@ -2,8 +2,9 @@
 
     ask(fields, home) ─► belfry.schedules, partition = home ─► … ─► belfry.lifecycle ─► verdict
 
-A write goes the way of all requests, so it is carried out by whoever owns the partition by then and
-outlives the worker that took it.  One producer and one reader of verdicts serve all callers.
+A write goes the way of all requests, so it is carried out by the owner that the partition has by
+then and outlives the worker that took it.  One producer and one reader of verdicts serve all
+callers.
 """
 
 from __future__ import annotations

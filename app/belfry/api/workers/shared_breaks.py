@@ -12,8 +12,8 @@ worker lacks.  Brokers keep them for days after the last change (`offsets.retent
 break stands for a day at most.
 
 Two processes may write at the same time, and neither is told of the other.  Each of them reads
-again what it has written, and whoever knows of something that the notes lack writes it once more.
-Entries are joined by their instants (`host_breaks.py`), so all of them come to the same.
+again what it has written, and a worker that knows of something that the notes lack writes it once
+more. Entries are joined by their instants (`host_breaks.py`), so all of them come to the same.
 
 Where the notes are full, closes that everybody has heard of make room, the oldest ones first: they
 were read in the notes, and are older than `CLOSED_MS`.  Only a process that has not reached Kafka

@@ -227,6 +227,6 @@ def _named(tenant: str, schedule_id: str, request_id: str) -> Asked:
 
 
 def settle(future: asyncio.Future[Verdict], verdict: Verdict) -> None:
-    """Answer whoever still waits."""
+    """Answer the callers that still wait."""
     if not future.done():
         future.set_result(verdict)

@@ -74,7 +74,7 @@ class UnknownFormat(Exception):
 def whole_records() -> Iterator[None]:
     """Within it a record that ends too early, or says impossible sizes, is of an unknown format.
 
-    A known head does not make it known: whoever else may write to a changelog can copy a head.
+    A known head does not make it known: others that may write to a changelog can copy a head.
     """
     try:
         yield

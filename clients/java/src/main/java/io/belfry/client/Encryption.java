@@ -44,7 +44,7 @@ public record Encryption(Keys keys) {
         if (reference == null || value == null || value.length == 0) {
             return value;
         }
-        // Whoever wrote the record wrote this too: no other Keys than a folder has to doubt it.
+        // The writer of the record wrote this too: no other Keys than a folder has to doubt it.
         if (!KeyFolder.isReference(reference)) {
             throw new NotDecryptedException("The record's header " + KEY + " names no key");
         }
