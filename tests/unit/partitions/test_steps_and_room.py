@@ -92,7 +92,8 @@ class Partition:
 
 
 @pytest.fixture
-def partition(monkeypatch: pytest.MonkeyPatch) -> Partition:
+def partition(monkeypatch: pytest.MonkeyPatch, clock: Clock) -> Partition:
+    """A partition for which time stands still: who waits does so for a second at most."""
     monkeypatch.setattr(steps, "take_aside", lambda _owned, effects, *_: effects)
     return Partition()
 
