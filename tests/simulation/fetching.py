@@ -43,7 +43,7 @@ class SimFetcher:
         self._told_ends.clear()
 
     def take(
-        self, wait_s: float, but: Container[Where] = (), _most_bytes: int | None = None
+        self, wait_s: float, but: Container[Where] = (), _small_of: Container[Where] = ()
     ) -> Fetched | None:
         """The next answer, None where none comes in time; those of `but` stay for another call."""
         stage = here()

@@ -20,8 +20,9 @@ What one partition does holds no other up:
 
 Batches that were handed over have room in common for four full ones of requests with 400 bytes
 (`ROOM`): one is worked on at a time, while others commit.  So 64 partitions that all have much to
-take in need little more memory for it than four.  Who has had no turn for longest has the next one.
-What an owner has not taken in for half a second counts no more, for it may hang.
+take in need little more memory for it than four.  Who has had no turn for longest has the next one,
+also where it has read nothing yet of what was fetched.  What an owner has not taken in for half a
+second counts no more, for it may hang.
 
 An error that is no partition's own ends the reading of all.  Their owners begin anew, and with the
 first of them a new thread and new connections.  The thread ends when nobody is entered any more.
@@ -37,7 +38,7 @@ import structlog
 from belfry.host import machine
 from belfry.host.background import END, Background
 from belfry.kafka import fetcher
-from belfry.kafka.fetch_position import SIP_BYTES, Where
+from belfry.kafka.fetch_position import Where
 from belfry.partitions.source import SourceReader
 
 # Longest single wait for records or for room.
@@ -151,6 +152,8 @@ class _ReadersThread:
         self._followed: dict[Where, SourceReader] = {}
         # Who had a turn last comes last.
         self._turns: list[Where] = []
+        # Those behind the first who waits for room: of them only what trickles is taken meanwhile.
+        self._behind: set[Where] = set()
         self.crowded = False
         self._over = False
         self.thread = Background("requests", self._turn, log, "requests not read")
@@ -172,8 +175,7 @@ class _ReadersThread:
             self._follow()
             busy = self._give_turns()
             ready = any(self._may_turn(self._followed[where]) for where in busy)
-            small = SIP_BYTES if self.crowded else None
-            answer = self._fetcher.take(0.0 if ready else WAIT_S, busy, small)
+            answer = self._fetcher.take(0.0 if ready else WAIT_S, busy, self._behind)
             reader = None if answer is None else self._followed.get(answer.where)
             if answer is not None and reader is not None:
                 self._of(reader, lambda: reader.add(answer))
@@ -201,14 +203,21 @@ class _ReadersThread:
 
     def _give_turns(self) -> set[Where]:
         """Let each reader hand a batch over; those for which nothing is to be taken now."""
-        busy, had = set(), []
-        room = self._room()
+        busy: set[Where] = set()
+        had: list[Where] = []
+        wait: list[Where] = []
+        now_s, room = machine.monotonic(), self._room()
         for where in self._turns:
             reader = self._followed[where]
-            if reader.may_turn() and (room > 0 or reader.trickles):
-                self._of(reader, reader.turn)
-                had.append(where)
-                room = self._room()
+            if reader.may_turn():
+                if room > 0 or reader.trickles:
+                    held = reader.held_bytes(now_s)
+                    self._of(reader, reader.turn)
+                    # Not all are summed up anew: there may be a thousand of them.
+                    room -= reader.held_bytes(now_s) - held
+                    had.append(where)
+                else:
+                    wait.append(where)
             if reader.has_read or not reader.has_room():
                 busy.add(where)
         if room <= 0:
@@ -219,6 +228,8 @@ class _ReadersThread:
         if had:
             gone = set(had)
             self._turns = [w for w in self._turns if w not in gone] + had
+        first = self._turns.index(wait[0]) if wait and self.crowded else len(self._turns)
+        self._behind = set(self._turns[first:])
         return busy
 
     def _room(self) -> int:

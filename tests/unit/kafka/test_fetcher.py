@@ -14,7 +14,7 @@ from aiokafka.errors import (
     TopicAuthorizationFailedError,
 )
 
-from belfry.kafka import feeding, fetch_client, fetch_plan, fetch_position
+from belfry.kafka import feeding, fetch_client, fetch_plan, fetch_position, fetcher
 from belfry.kafka.fetch_position import Fetched, OffsetGone, Where
 from belfry.kafka.fetcher import Fetcher
 from tests.unit.kafka.told_client import A, B, Client, Cluster, Row, batch, cluster_asked
@@ -131,15 +131,20 @@ def test_answers_of_all_partitions_have_room_in_common(
     assert {with_data(fetching).where for _ in range(3)} == {A, B, third}
 
 
-def test_large_answers_may_stay_for_another_call(cluster: Cluster, fetching: Fetcher) -> None:
-    cluster.logs[A] = 1
-    fetching.follow({A: 0})
+def test_large_answers_of_some_may_stay_for_another_call(
+    cluster: Cluster, fetching: Fetcher, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster.logs |= {A: 1, B: 1}
+    fetching.follow({A: 0, B: 0})
     size = len(batch(0))
-    assert fetching.take(0.1, (), size) is None
-    found = None
-    while found is None:
-        found = fetching.take(0.1, (), size + 1)
-    assert len(found.data) == size
+    monkeypatch.setattr(fetcher, "SIP_BYTES", size)
+    found = [fetching.take(0.1, (), {A}) for _ in range(4)]
+    assert {each.where for each in found if each is not None and each.data} == {B}
+    monkeypatch.setattr(fetcher, "SIP_BYTES", size + 1)
+    answer = None
+    while answer is None or not answer.data:
+        answer = fetching.take(0.1, (), {A, B})
+    assert (answer.where, len(answer.data)) == (A, size)
 
 
 def test_a_request_that_leaves_a_partition_out_waits_for_less(

@@ -31,6 +31,8 @@ class Cluster:
         self.lock = Lock()
         self.ends: dict[Where, int] = {A: 0, B: 0}
         self.errors: dict[Where, Exception] = {}
+        # What an answer has behind its first batch.
+        self.more: dict[Where, bytes] = {}
         self.breaks: Exception | None = None
         self.fetchers: list[Fetches] = []
 
@@ -51,15 +53,15 @@ class Fetches:
         self.followed.append(dict(positions))
 
     def take(
-        self, wait_s: float, but: Container[Where] = (), most_bytes: int | None = None
+        self, wait_s: float, but: Container[Where] = (), small_of: Container[Where] = ()
     ) -> Fetched | None:
-        answer = self._first(but, most_bytes)
+        answer = self._first(but, small_of)
         if answer is None and wait_s:
             self._woken.wait(0.005)
             self._woken.clear()
         return answer
 
-    def _first(self, but: Container[Where], most_bytes: int | None) -> Fetched | None:
+    def _first(self, but: Container[Where], small_of: Container[Where]) -> Fetched | None:
         with self._cluster.lock:
             if self._cluster.breaks is not None:
                 error, self._cluster.breaks = self._cluster.breaks, None
@@ -72,7 +74,8 @@ class Fetches:
                     return Fetched(where, at, at, error=self._cluster.errors.pop(where))
                 if at < self._cluster.ends[where]:
                     data = stored(at, 1_000, (b"k", b"v", None), -1)
-                    if most_bytes is not None and len(data) >= most_bytes:
+                    data += self._cluster.more.get(where, b"")
+                    if where in small_of and len(data) >= vars(source)["SIP_BYTES"]:
                         continue
                     # The next one is another's, if there is one.
                     del self._places[where]
@@ -90,13 +93,15 @@ class Fetches:
 class Owner:
     """The owner of one partition, who takes in what comes, or nothing."""
 
-    def __init__(self, readers: RequestReaders, where: Where, *, takes: bool = True) -> None:
+    def __init__(
+        self, readers: RequestReaders, where: Where, *, takes: bool = True, at_most: int = 1_000
+    ) -> None:
         self.batches: list[SourceBatch] = []
         self.takes = takes
         log = RequestLog({}, *where)
         log.check = lambda *_: None  # type: ignore[method-assign]
         log.seek(0)
-        self.reader = SourceReader(log, 1_000, 1_000_000, self._hand_over, readers)
+        self.reader = SourceReader(log, at_most, 1_000_000, self._hand_over, readers)
 
     def _hand_over(self, batch: SourceBatch) -> None:
         self.batches.append(batch)
@@ -145,8 +150,7 @@ def test_an_owner_that_takes_nothing_in_holds_nobody_up(
 @pytest.fixture
 def floods(monkeypatch: pytest.MonkeyPatch) -> None:
     """No answer is a trickle, and there is no room for any batch yet."""
-    for module in (request_readers, source):
-        monkeypatch.setattr(module, "SIP_BYTES", 0)
+    monkeypatch.setattr(source, "SIP_BYTES", 0)
     monkeypatch.setattr(source, "HANGS_S", LONG_S)
     monkeypatch.setattr(request_readers, "ROOM", 0)
 
@@ -209,6 +213,31 @@ def test_what_an_owner_that_hangs_holds_is_room_for_others_soon(
     monkeypatch.setattr(source, "HANGS_S", 0.0)
     until(lambda: well.reader.end == 9)
     for owner in (hangs, well):
+        owner.reader.stop()
+
+
+@pytest.mark.usefixtures("floods")
+def test_who_has_read_for_long_shares_room_with_those_whose_answers_wait(
+    cluster: Cluster, readers: RequestReaders, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A megabyte of gzip may be a gigabyte: whoever has read it always has a batch ready."""
+    monkeypatch.setattr(request_readers, "ROOM", 1)
+    much, well = Owner(readers, A, takes=False, at_most=1), Owner(readers, B)
+    cluster.more[A] = b"".join(stored(at, 1_000, (b"k", b"v", None), -1) for at in range(1, 50))
+    cluster.ends[A] = 1
+    much.reader.start()
+    until(lambda: much.batches)
+    well.reader.start()
+    cluster.ends[B] = 1
+    until(lambda: len(cluster.fetchers[0].followed[-1]) == 2)
+    for turn in range(1, 10):
+        until(lambda turn=turn: len(much.batches) == turn or well.batches)  # type: ignore[misc]
+        until(lambda: readers.crowded)
+        if not well.batches:
+            much.reader.taken(much.batches[-1].parts)
+    assert well.batches
+    assert len(much.batches) < 9
+    for owner in (much, well):
         owner.reader.stop()
 
 
@@ -314,7 +343,7 @@ def test_a_thread_that_ends_late_does_nothing_to_those_who_came_after(
     former.reader.start()
     (late,) = cluster.fetchers
 
-    def hang(_wait_s: float, _but: Container[Where] = (), _most_bytes: int | None = None) -> None:
+    def hang(_wait_s: float, _but: Container[Where] = (), _small_of: Container[Where] = ()) -> None:
         amid.set()
         go_on.wait(LONG_S)
         raise ValueError("a bug")
