@@ -85,3 +85,20 @@ def test_a_trickle_is_handed_over_though_there_is_no_room(fetches: MagicMock) ->
     thread._turn()
     assert [each.held for each in readers.values()] == [2, 0, 1]
     assert fetches.take.call_args.args[0] == request_readers.WAIT_S
+
+
+def test_it_says_that_there_is_no_room_before_it_looks_again(fetches: MagicMock) -> None:
+    """Else an owner that gives some back between these two wakes nobody."""
+    readers = {A: Reader(reads=True)}
+    readers[A].held = 2
+    thread = thread_of(readers)
+    said: list[bool] = []
+
+    def held_bytes(_now_s: float) -> int:
+        said.append(thread.crowded)
+        return 0 if thread.crowded else 2
+
+    readers[A].held_bytes = held_bytes  # type: ignore[method-assign]
+    thread._turn()
+    assert said == [False, True]
+    assert fetches.take.call_args.args[0] == 0.0, "there is room by now"
