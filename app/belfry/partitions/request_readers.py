@@ -15,14 +15,8 @@ What one partition does holds no other up:
     its batches unpack to gigabytes                      turns: it opens a slice, then the others
                                                          have theirs
     its broker does not answer                           nothing, if other brokers lead them
-    it has thousands of requests                         turns: batches of all have room in common,
+    it has thousands of requests                         turns: batches of all have room in common
                                                          and small ones need not wait for it
-
-Batches that were handed over have room in common for four full ones of requests with 400 bytes
-(`ROOM`): one is worked on at a time, while others commit.  So 64 partitions that all have much to
-take in need little more memory for it than four.  Who has had no turn for longest has the next one,
-also where it has read nothing yet of what was fetched.  What an owner has not taken in for half a
-second counts no more, for it may hang.
 
 An error that is no partition's own ends the reading of all.  Their owners begin anew, and with the
 first of them a new thread and new connections.  The thread ends when nobody is entered any more.
@@ -39,6 +33,7 @@ from belfry.host import machine
 from belfry.host.background import END, Background
 from belfry.kafka import fetcher
 from belfry.kafka.fetch_position import Where
+from belfry.partitions.reader_turns import ReaderTurns
 from belfry.partitions.source import SourceReader
 
 # Longest single wait for records or for room.
@@ -49,8 +44,6 @@ WAIT_S: Final = 0.2
 SIP_S: Final = 0.02
 # Seconds for the thread of the last reader to end.
 END_S: Final = 5.0
-# Bytes of memory for batches of all readers; one more batch than fits is handed over.
-ROOM: Final = 28 * 1024 * 1024
 
 _NOBODY: Final[dict[Where, SourceReader]] = {}
 
@@ -106,7 +99,7 @@ class RequestReaders:
     def crowded(self) -> bool:
         """Whether some reader waits for room that all of them share."""
         reading = self._reading
-        return reading is not None and reading.crowded
+        return reading is not None and reading.turns.crowded
 
     def _drop(self, reader: SourceReader) -> None:
         if self._entered.get(reader.where) is reader:
@@ -150,11 +143,7 @@ class _ReadersThread:
         self._readers = readers
         self._fetcher = fetcher.Fetcher(properties, sip_s=SIP_S)
         self._followed: dict[Where, SourceReader] = {}
-        # Who had a turn last comes last.
-        self._turns: list[Where] = []
-        # Those behind the first who waits for room: of them only what trickles is taken meanwhile.
-        self._behind: set[Where] = set()
-        self.crowded = False
+        self.turns = ReaderTurns()
         self._over = False
         self.thread = Background("requests", self._turn, log, "requests not read")
         self.thread.last = self._fetcher.close
@@ -173,9 +162,9 @@ class _ReadersThread:
         """A batch of each reader that has one and room for it, and one answer of the fetcher."""
         try:
             self._follow()
-            busy = self._give_turns()
-            ready = any(self._may_turn(self._followed[where]) for where in busy)
-            answer = self._fetcher.take(0.0 if ready else WAIT_S, busy, self._behind)
+            busy = self.turns.give(lambda reader: self._of(reader, reader.turn))
+            ready = self.turns.any_of(busy)
+            answer = self._fetcher.take(0.0 if ready else WAIT_S, busy, self.turns.behind)
             reader = None if answer is None else self._followed.get(answer.where)
             if answer is not None and reader is not None:
                 self._of(reader, lambda: reader.add(answer))
@@ -194,48 +183,7 @@ class _ReadersThread:
         for readers in (stay, entered):
             self._fetcher.follow({where: each.fetched for where, each in readers.items()})
         self._followed = entered
-        known = set(self._turns)
-        self._turns = [w for w in self._turns if w in entered]
-        self._turns += [w for w in entered if w not in known]
-
-    def _may_turn(self, reader: SourceReader) -> bool:
-        return reader.may_turn() and (reader.trickles or not self.crowded)
-
-    def _give_turns(self) -> set[Where]:
-        """Let each reader hand a batch over; those for which nothing is to be taken now."""
-        busy: set[Where] = set()
-        had: list[Where] = []
-        wait: list[Where] = []
-        now_s, room = machine.monotonic(), self._room()
-        for where in self._turns:
-            reader = self._followed[where]
-            if reader.may_turn():
-                if room > 0 or reader.trickles:
-                    held = reader.held_bytes(now_s)
-                    self._of(reader, reader.turn)
-                    # Not all are summed up anew: there may be a thousand of them.
-                    room -= reader.held_bytes(now_s) - held
-                    had.append(where)
-                else:
-                    wait.append(where)
-            if reader.has_read or not reader.has_room():
-                busy.add(where)
-        if room <= 0:
-            # Said before it is looked at again: who takes something in meanwhile wakes this thread.
-            self.crowded = True
-            room = self._room()
-        self.crowded = room <= 0
-        if had:
-            gone = set(had)
-            self._turns = [w for w in self._turns if w not in gone] + had
-        first = self._turns.index(wait[0]) if wait and self.crowded else len(self._turns)
-        self._behind = set(self._turns[first:])
-        return busy
-
-    def _room(self) -> int:
-        """How many bytes of memory are left for batches of all readers; 0 or less for none."""
-        now_s = machine.monotonic()
-        return ROOM - sum(each.held_bytes(now_s) for each in self._followed.values())
+        self.turns.follow(entered)
 
     def _of(self, reader: SourceReader, act: Callable[[], None]) -> None:
         """Do something of one reader; its error is its own."""
