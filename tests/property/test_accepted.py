@@ -132,6 +132,7 @@ def test_it_is_read_and_compared_like_the_event() -> None:
         generation=7,
     )
     assert verdict == event == verdict == whole(verdict) == whole(event)
+    assert type(whole(verdict)) is type(whole(event)) is LifecycleEvent
     assert not verdict != event  # noqa: SIM202  # it is asked for by itself
     assert (verdict.outcome, verdict.code, verdict.source_offset) == (Outcome.ACCEPTED, None, 40)
     other = verdict._replace(life=7)

@@ -58,6 +58,7 @@ def _asked() -> argparse.Namespace:
         help="the worlds of which `belfry verify` makes a pass; alone: and nothing else is judged",
     )
     parser.add_argument("--coverage", action="store_true", help="say what the worlds came by")
+    parser.add_argument("--prints", action="store_true", help="print the fingerprint of each seed")
     parser.add_argument("--stop", action="store_true", help="end at the first finding")
     return parser.parse_args()
 
@@ -76,6 +77,8 @@ def _run(seeds: Iterable[int], asked: argparse.Namespace) -> int:
     ]
     if asked.backlog is not None:
         chosen = [replace(each, backlog=asked.backlog) for each in chosen]
+    # What has been imported stays, and need not be looked through again.
+    gc.freeze()
     started, cpu, watch = monotonic(), process_time(), Watch(asked.backlog or 0)
     bad, prints = 0, blake2b(digest_size=8)
     sums: Counter[str] = Counter()
@@ -94,6 +97,8 @@ def _run(seeds: Iterable[int], asked: argparse.Namespace) -> int:
         verified.update(report.verified)
         covered.update(report.covered)
         prints.update(report.fingerprint.encode())
+        if asked.prints:
+            print(f"seed {seed} of {report.scenario}: {report.fingerprint}")
         if report.problems:
             bad += 1
             _show(report.scenario, seed, report.problems)

@@ -29,6 +29,11 @@ def _settled(value: Any) -> Future[Any]:
     return future
 
 
+def _in_metrics(topic: str) -> str:
+    """What a broker's metrics call a topic: two that are called alike cannot both be there."""
+    return topic.replace(".", "_")
+
+
 class SimAdmin:
     """Topics of the simulated broker."""
 
@@ -62,6 +67,8 @@ class SimAdmin:
                 future.set_exception(failure(code, "not authorised"))
             elif topic.topic in self._broker.topics:
                 future.set_exception(failure(KafkaError.TOPIC_ALREADY_EXISTS, "exists"))
+            elif _in_metrics(topic.topic) in map(_in_metrics, self._broker.topics):
+                future.set_exception(failure(KafkaError.TOPIC_EXCEPTION, "the name collides"))
             else:
                 self._broker.create(topic.topic, topic.num_partitions)
                 self._broker.configs[topic.topic] = dict(topic.config or {})
@@ -166,12 +173,14 @@ def look_up(
     for topic, partition in places:
         for txn, start in machine().broker.log(topic, partition).open.items():
             began_ms = int(machine().broker.began_ms + txn.started_ms)
-            state = f"Prepare{txn.outcome.title()}" if txn.outcome else "Ongoing"
             known = machine().broker.coordinated
-            if txn.producer not in known or txn.epoch != known[txn.producer].epoch:
-                # No coordinator has it under way.
+            if txn.producer not in known or known[txn.producer].forgotten:
+                # No coordinator knows its producer.
                 found.append(OpenTransaction(topic, partition, start, 9, txn.epoch, began_ms))
                 continue
+            state = f"Prepare{txn.outcome.title()}" if txn.outcome else "Ongoing"
+            if known[txn.producer].txn is not txn:
+                state = "Empty"
             number = sorted(known).index(txn.producer)
             told = (txn.producer, state, began_ms, int(txn.timeout_ms))
             place = (topic, partition, start, number, txn.epoch, began_ms)

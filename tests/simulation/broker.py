@@ -88,6 +88,8 @@ class Log:
         self.end = 0
         self.open: dict[Txn, int] = {}
         self.readers: list[Task] = []
+        # Batches as they are fetched, by the order of their entries, which is never another one's.
+        self.fetched: dict[int, bytes] = {}
         # Where brokers hold copies of it, and are elected.
         self.replicas: Replicas | None = None
 
@@ -99,11 +101,8 @@ class Log:
     @property
     def stable_end(self) -> int:
         """The first offset that an undecided transaction holds back, else the end."""
-        return (
-            min(self.open.values(), default=self.end)
-            if self.replicas is None
-            else min([*self.open.values(), self.replicas.shown])
-        )
+        end = self.end if self.replicas is None else self.replicas.shown
+        return min(end, *self.open.values()) if self.open else end
 
     def cut(self, offset: int) -> list[Entry]:
         """Lose what lies from an offset on; what was lost."""
@@ -123,6 +122,8 @@ class Log:
 
     def read(self, offset: int, end: int, at_most: int) -> list[Entry]:
         """Entries from an offset on, markers included, below `end`."""
+        if offset >= end:
+            return []
         at = bisect_left(self.entries, offset, key=lambda entry: entry.offset)
         found = []
         for entry in self.entries[at : at + at_most]:
@@ -202,6 +203,8 @@ class Broker:
         self.copied_until_ms = 0.0
         # Which markers never come (`hanging`).
         self.loses_marker: Callable[..., bool] | None = None
+        # Which one comes late, and by how much (`late_markers`).
+        self.slows_marker: Callable[[Txn], tuple[Log, float] | None] | None = None
         self.order = 0
         self.decided = 0
 
@@ -359,6 +362,7 @@ class Broker:
             left = [log for log in left if not loses(txn, log, fenced=fenced)]
         if not left:
             known.txn, known.last_outcome = None, outcome
+        late = None if self.slows_marker is None else self.slows_marker(txn)
 
         def mark(log: Log) -> None:
             self.order += 1
@@ -381,7 +385,10 @@ class Broker:
                 known.txn, known.last_outcome = None, outcome
 
         for log in tuple(left):
-            self.stage.later(self.stage.random.random() * slow_ms, lambda log=log: mark(log))  # type: ignore[misc]
+            after_ms = self.stage.random.random() * slow_ms
+            if late is not None and late[0] is log:
+                after_ms = late[1]
+            self.stage.later(after_ms, lambda log=log: mark(log))  # type: ignore[misc]
 
     def _expire_later(self, known: Coordinated, txn: Txn, timeout_ms: float) -> None:
         def expire() -> None:

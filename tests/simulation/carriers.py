@@ -76,12 +76,18 @@ class Greenlet:
         """Let another one go on; asyncio knows per thread which loop runs, and which task of it."""
         assert isinstance(other, Greenlet)
         loop = events._get_running_loop()
-        step = None if loop is None else tasks.current_task(loop)
-        if loop is not None and step is not None:
+        if loop is None:
+            # So it is nearly always, and to set it asks the system for the process's number.
+            other._greenlet.switch(None)
+            if events._get_running_loop() is not None:
+                events._set_running_loop(None)
+            return
+        step = tasks.current_task(loop)
+        if step is not None:
             tasks._leave_task(loop, step)
         other._greenlet.switch(None)
         events._set_running_loop(loop)
-        if loop is not None and step is not None:
+        if step is not None:
             tasks._enter_task(loop, step)
 
 

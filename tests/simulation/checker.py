@@ -25,6 +25,7 @@ from tests.simulation.fires import FiresSeen, Throttled
 from tests.simulation.governed import LIMITS, Governed, check_governed
 from tests.simulation.grown import check_places
 from tests.simulation.hanging import check_hanging
+from tests.simulation.late_markers import check_late
 from tests.simulation.priorities import check_priorities
 from tests.simulation.reading_back import check_read
 from tests.simulation.redriven import check_redriven, sent_again
@@ -56,6 +57,8 @@ def check(world: World, covered: Counter[str]) -> list[str]:
         return [f"I4 {error}"]
     checker = Checker(world, partitions)
     checker.fold()
+    colliding = [] if world.colliding is None else world.colliding.check(checker.definitions)
+    checker.problems += colliding
     covered.update(f"{OUTCOME} {each.sent.action}, {each.outcome}" for each in checker.seen.taken)
     checker.given_up()
     fires = FiresSeen(checker.definitions, world.scenario.early_ms)
@@ -76,6 +79,7 @@ def check(world: World, covered: Counter[str]) -> list[str]:
     problems += check_delivered(world, partitions)
     problems += check_topics(world, partitions)
     problems += check_hanging(world, checker.seen, checker.definitions, covered)
+    problems += check_late(world, checker.definitions, covered)
     return problems + checker.jobs.problems() + check_usage(world, partitions)
 
 
@@ -167,6 +171,8 @@ class Checker:
         if sent.schema_id and self._unread(sent, kept):
             return
         self._unstored = self._is_unstored(sent, kept) or self._is_beyond(sent, kept)
+        if self._world.colliding is not None and self._world.colliding.refused(sent, kept):
+            self._unstored = True
         outcome = self._outcome(sent, step)
         if bool(kept) != (outcome == "REJECTED"):
             self._wrong("I5", f"{sent.name} ended in {outcome}, and was kept {len(kept)} times")

@@ -50,6 +50,18 @@ def _timed_out(what: str) -> KafkaException:
     return failure(KafkaError._TIMED_OUT, f"{what} timed out", retriable=True)
 
 
+def _waiting(timeout_s: float, what: str) -> Callable[[float], None]:
+    """A wait of some milliseconds, again and again, that times out after so many seconds in all."""
+    until_ms = here().now_ms + (timeout_s * 1000 if timeout_s >= 0 else LONGEST_MS)
+
+    def wait(ms: float) -> None:
+        if here().now_ms >= until_ms:
+            raise _timed_out(what)
+        here().sleep(ms)
+
+    return wait
+
+
 def metadata(broker: Broker, known: dict[str, list[Log]] | None = None) -> Any:
     """What clients are told of the cluster, and of topics as they are `known`."""
     leader = SimpleNamespace(leader=1, replicas=[1], isrs=[1], error=None)
@@ -128,7 +140,7 @@ class SimProducer:
         here().check()
         if not self._machine.travel(timeout * 1000):
             raise _timed_out("init_transactions")
-        self._epoch = self._broker.init(self._name, here().sleep)
+        self._epoch = self._broker.init(self._name, _waiting(timeout, "init_transactions"))
         self._machine.travel(timeout * 1000)
 
     def begin_transaction(self) -> None:
@@ -172,8 +184,9 @@ class SimProducer:
     ) -> None:
         """Commit offsets of a group with the transaction: `group` is what its member says it is."""
         self._alive()
+        wait = _waiting(timeout, "send_offsets_to_transaction")
         while self._broker.busy(self._name):
-            here().sleep(2.0)
+            wait(2.0)
         if not self._machine.travel(timeout * 1000):
             raise _timed_out("send_offsets_to_transaction")
         if OFFSETS not in self._broker.topics:
@@ -269,8 +282,9 @@ class SimProducer:
     def flush(self, timeout: float = -1) -> int:
         """Send what is queued; how much is left."""
         self._alive()
+        wait = _waiting(timeout, "flush")
         while self._broker.busy(self._name):
-            here().sleep(2.0)
+            wait(2.0)
         if self._queue and not self._machine.travel(timeout * 1000):
             raise _timed_out("flush")
         self._send(len(self._queue))

@@ -120,8 +120,10 @@ class SimRocks(MemoryMap):
     def write(self, writes: Mapping[bytes, bytes | None], cleared: Sequence[Range] = ()) -> None:
         """Write to memory, and to what a crash may leave."""
         here().check()
-        super().write(writes, cleared)
-        self._kept.journal.append((dict(writes), list(cleared)))
+        # Its parts are looked through once, and not by each that goes through its keys.
+        written = dict(writes)
+        super().write(written, cleared)
+        self._kept.journal.append((written, list(cleared)))
 
     def flush(self) -> None:
         """Everything so far outlives a crash."""

@@ -19,7 +19,18 @@ from tests.simulation.feature_faults import (
 )
 from tests.simulation.load import TENANTS
 from tests.simulation.machine import Machine, Strike
-from tests.simulation.reader_faults import call, fail_host, hang, lose_marker, read_back, respread
+from tests.simulation.reader_faults import (
+    call,
+    collide,
+    fail_host,
+    hang,
+    hang_for_others,
+    lose_marker,
+    lose_marker_for_others,
+    read_back,
+    respread,
+    slow_marker,
+)
 from tests.simulation.store_faults import (
     days_away,
     days_damaged,
@@ -356,7 +367,7 @@ KINDS: Final[dict[str, Callable[[World], None]]] = {
         crash_filed, days_away, days_slow, days_silent, days_damaged,
         move_group, drift, suspend, wake_amid, elect,
         add_partition, grow, ask_move, fail_host, hang, lose_marker, respread, read_back,
-        call, refuse_target,
+        hang_for_others, lose_marker_for_others, slow_marker, collide, call, refuse_target,
         forget_ids,
     )
 }  # fmt: skip

@@ -8,10 +8,11 @@ what lay there.
 from __future__ import annotations
 
 from collections.abc import Container, Mapping
+from functools import lru_cache
 from typing import Any, Final
 
 from belfry.kafka.fetch_position import Fetched, OffsetGone, Where
-from tests.simulation.broker import Entry
+from tests.simulation.broker import Entry, Log, Txn
 from tests.simulation.machine import machine
 from tests.simulation.murmur import partition_of
 from tests.simulation.record_batches import control_of, emptied, stored
@@ -102,25 +103,37 @@ class SimFetcher:
             return Fetched(where, offset, offset)
         behind = self._positions[where] = end if more else last
         aborted = {
-            (_number(each), each.offset)
+            (_number(each.txn), each.offset)
             for each in reversed(entries)
             if not each.marker and each.txn is not None and each.txn.outcome != "commit"
         }
-        data = b"".join(map(_stored, entries)) + more
+        data = b"".join([_stored(log, each) for each in entries]) + more
         return Fetched(where, offset, behind, data, tuple(aborted))
 
     def close(self) -> None:
         """Nothing is kept open."""
 
 
-def _number(entry: Entry) -> int:
+def _number(txn: Txn) -> int:
     """The producer id of a transaction: one for each, as a later one of the same has its own."""
-    assert entry.txn is not None
-    return partition_of(f"{entry.txn.producer} {entry.txn.number}".encode(), PRODUCERS)
+    return _drawn(txn.producer, txn.number)
 
 
-def _stored(entry: Entry) -> bytes:
-    producer = -1 if entry.txn is None else _number(entry)
+@lru_cache(maxsize=10_000)
+def _drawn(producer: str, number: int) -> int:
+    return partition_of(f"{producer} {number}".encode(), PRODUCERS)
+
+
+def _stored(log: Log, entry: Entry) -> bytes:
+    """An entry as a batch, which is the same for all that fetch it: its transaction has ended."""
+    found = log.fetched.get(entry.order)
+    if found is None:
+        found = log.fetched[entry.order] = _batch(entry)
+    return found
+
+
+def _batch(entry: Entry) -> bytes:
+    producer = -1 if entry.txn is None else _number(entry.txn)
     if entry.marker:
         assert entry.txn is not None
         commits = entry.txn.outcome == "commit"

@@ -59,17 +59,23 @@ def edited(name: str, edits: list[dict[str, str]], folder: Path) -> Path:
     Python finds what it has compiled of the old ones, which are linked, too: a copy takes a second,
     links a few ms.
     """
-    app, texts = folder / "app", dict[str, str]()
-    for edit in edits:
-        file = edit["file"]
-        text = texts.get(file) or (ROOT / "app" / file).read_text(encoding="utf-8")
-        assert text.count(edit["old"]) == 1, f"{name}: {edit['old']!r} in {file}"
-        texts[file] = text.replace(edit["old"], edit["new"])
+    app, texts = folder / "app", texts_of(name, edits)
     _link(ROOT / "app" / "belfry", app / "belfry", {ROOT / "app" / file for file in texts})
     for file, text in texts.items():
         (app / file).write_text(text, encoding="utf-8")
     (folder / "schemas").symlink_to(ROOT / "schemas")
     return app
+
+
+def texts_of(name: str, edits: list[dict[str, str]]) -> dict[str, str]:
+    """The edited files as they are to be, by their names below app/."""
+    texts = dict[str, str]()
+    for edit in edits:
+        file = edit["file"]
+        text = texts.get(file) or (ROOT / "app" / file).read_text(encoding="utf-8")
+        assert text.count(edit["old"]) == 1, f"{name}: {edit['old']!r} in {file}"
+        texts[file] = text.replace(edit["old"], edit["new"])
+    return texts
 
 
 def _link(there: Path, here: Path, but: set[Path]) -> None:
@@ -93,4 +99,5 @@ def caught(plant: Plant, folder: Path, verify: str = "none") -> str:
     """What the simulator prints of the plant; it ends at the first seed that finds something."""
     seeds = ("--seeds", str(SEEDS), "--first", str(plant.first), "--stop")
     options = (*seeds, "--only", plant.scenario, "--verify", verify)
-    return played(planted(plant, folder), options, folder / "told", TIMEOUT_S)
+    texts = texts_of(plant.name, plant.edit)
+    return played(options, folder / "told", TIMEOUT_S, texts, lambda: planted(plant, folder))

@@ -20,6 +20,7 @@ from random import Random
 from typing import Any, Final
 
 import belfry
+from belfry.transactions.placing import partitioner
 from tests.simulation.stage import Stage
 
 BELFRY: Final = Path(belfry.__file__).parent
@@ -50,6 +51,8 @@ class Preemption:
 
     def __init__(self, stage: Stage, random: Random) -> None:
         assert stage.traced
+        # What is worked out once in a process, so that no seed is another run where it comes first.
+        partitioner()
         self._stage = stage
         self._random = random
         self._files = files_of(random.sample(ROOMS, AT_ONCE))

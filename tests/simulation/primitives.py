@@ -132,12 +132,12 @@ class SimSemaphore:
 
     def acquire(self, blocking: bool = True, timeout: float | None = None) -> bool:
         """Take one unit."""
-        stage = here()
         if timeout is not None and timeout < 0:
             timeout = None
         while not self._left:
             if not blocking:
                 return False
+            stage = here()
             self._waiting.append(stage.current)
             if not stage.wait(_ms(timeout)):
                 if stage.current in self._waiting:
@@ -149,8 +149,9 @@ class SimSemaphore:
     def release(self, n: int = 1) -> None:
         """Give so many units back."""
         self._left += n
-        for _ in self._waiting[:n]:
-            here().wake(self._waiting.pop(0))
+        if self._waiting:
+            for _ in self._waiting[:n]:
+                here().wake(self._waiting.pop(0))
 
     def locked(self) -> bool:
         """Whether nothing is left."""

@@ -35,6 +35,30 @@ def lose_marker(world: World) -> None:
     world.hanging.armed += 1
 
 
+def hang_for_others(world: World) -> None:
+    """A stranger's transaction hangs where belfry writes for others, perhaps for a while."""
+    assert world.hanging is not None
+    world.hanging.for_others()
+
+
+def lose_marker_for_others(world: World) -> None:
+    """Of the next owner that is fenced amid a step, a marker never comes where others read."""
+    assert world.hanging is not None
+    world.hanging.armed_for_others += 1
+
+
+def slow_marker(world: World) -> None:
+    """Of a transaction that is decided soon, one marker comes seconds or minutes late."""
+    assert world.late_markers is not None
+    world.late_markers.arm()
+
+
+def collide(world: World) -> None:
+    """Two tenants whose names collide ask for the first time, at one instant."""
+    assert world.colliding is not None
+    world.colliding.begin()
+
+
 def fail_host(world: World) -> None:
     """A host of webhooks refuses, says nothing, or takes what comes and is not heard."""
     assert world.hooks is not None, "this world has no webhooks"

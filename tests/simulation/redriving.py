@@ -61,7 +61,7 @@ class SimReach:
         """The partitions of a topic."""
         return sorted(consumer.list_topics(topic, 5.0).topics[topic].partitions)
 
-    def unavailable(self, error: KafkaError) -> Unavailable:
+    def unavailable(self, error: KafkaError, _topic: str = "") -> Unavailable:
         """An error, in the client's words."""
         return Unavailable(error.str())
 

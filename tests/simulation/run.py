@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 from collections import Counter
-from collections.abc import MutableMapping
+from collections.abc import Iterator, MutableMapping
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from random import Random
@@ -63,8 +65,24 @@ def simulate(scenario: Scenario, seed: int, *, replays: bool = False, verify: st
     makes a pass: `SOME`, which the seed draws, `ALL`, `NONE`, or `ALONE`: of all, and what else
     is found is left unsaid.
     """
-    with slotted(scenario.slots):
+    with slotted(scenario.slots), _undisturbed() if scenario.preempted else nullcontext():
         return _simulated(scenario, seed, replays=replays, verify=verify)
+
+
+@contextmanager
+def _undisturbed() -> Iterator[None]:
+    """Within it Python looks for no garbage, and there is none of other worlds.
+
+    What is left of a world has generators that run their last lines when they are found.  In a
+    traced thread those lines draw from the seed, whenever that is: the run would be another one
+    than that of the seed alone.
+    """
+    gc.collect()
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
 
 
 def _simulated(scenario: Scenario, seed: int, *, replays: bool, verify: str) -> Report:
@@ -77,6 +95,8 @@ def _simulated(scenario: Scenario, seed: int, *, replays: bool, verify: str) -> 
     try:
         with replaced(_doors(world)), counted(covered):
             passes = _passes(world, looks, verify)
+            if passes is not None and world.hanging is not None:
+                world.hanging.looks = passes.look_while_hanging
             _play(world, looks, passes)
             healed = world.drain()
             crowds = crowded.found_in(world)
@@ -151,6 +171,8 @@ def _struck(world: World) -> list[str]:
 def _by_features(world: World) -> list[str]:
     """What hung, what moved by its spread, what targets did, and how deliveries ended."""
     found = [] if world.hanging is None else list(world.hanging.struck)
+    found += [] if world.late_markers is None else world.late_markers.struck
+    found += [] if world.colliding is None else world.colliding.struck
     found += [] if world.reading is None else world.reading.struck
     found += [] if world.calling is None else world.calling.struck
     if world.respreading is not None:

@@ -58,6 +58,7 @@ class Stage:
 
     def __init__(self, random: Random, *, traced: bool = False) -> None:
         self.random = random
+        self._draw = random.random
         self.traced = traced
         self.now_ms = 0.0
         self.switches = 0
@@ -140,12 +141,13 @@ class Stage:
 
     def wait(self, timeout_ms: float | None = None) -> bool:
         """Wait to be woken; False where the time-out came first."""
-        self.check()
         task = self.current
+        if task.host.dead:
+            raise Crashed
         task.generation += 1
         task.waiting, task.woken = True, False
         if timeout_ms is not None:
-            at = self.now_ms + max(timeout_ms, 0.0)
+            at = self.now_ms + timeout_ms if timeout_ms > 0.0 else self.now_ms
             heappush(self._timers, (at, next(self._numbers), task, task.generation))
         self._switch()
         return task.woken
@@ -167,13 +169,15 @@ class Stage:
         if following is not task:
             self.current = following
             task.carrier.give_to(following.carrier)
-        self.check()
+        # As `check`, which most of a run's time would go through.
+        if task.host.dead:
+            raise Crashed
 
     def _next(self) -> Task:
-        ready = self._ready
+        ready, draw = self._ready, self._draw
         while True:
             while ready:
-                at = int(self.random.random() * len(ready))
+                at = int(draw() * len(ready))
                 task = ready[at]
                 ready[at] = ready[-1]
                 ready.pop()
@@ -183,16 +187,20 @@ class Stage:
             self._advance()
 
     def _advance(self) -> None:
-        """Jump to the next timer."""
-        at_ms, _, what, generation = heappop(self._timers)
-        self.now_ms = max(self.now_ms, at_ms)
-        if not isinstance(what, Task):
-            self.acting = True
-            what()
-            self.acting = False
-        elif what.waiting and what.generation == generation:
-            what.waiting = False
-            self._ready.append(what)
+        """Jump to the next timer that is waited for, or whose action is due."""
+        timers = self._timers
+        while True:
+            at_ms, _, what, generation = heappop(timers)
+            self.now_ms = max(self.now_ms, at_ms)
+            if not isinstance(what, Task):
+                self.acting = True
+                what()
+                self.acting = False
+                return
+            if what.waiting and what.generation == generation:
+                what.waiting = False
+                self._ready.append(what)
+                return
 
 
 def _nothing() -> None:

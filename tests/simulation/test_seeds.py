@@ -10,13 +10,17 @@ import pytest
 
 from tests.simulation.crowded import NEVER
 from tests.simulation.faults import FILED, STEPS, STORED
-from tests.simulation.forked import ROOT, played
+from tests.simulation.forked import played
 from tests.simulation.playing import finish, start
 from tests.simulation.scenario import scenarios
 
 # `make simulate` plays a thousand, and more where it is told so.
 SEEDS: Final = 400
 PROCESSES: Final = 2
+# Of those, the first one that is played again, and as many as there are scenarios.
+AGAIN: Final = 70
+# As the simulator prints of each seed where it is asked to.
+PRINTED: Final = re.compile(r"^seed (\d+) of \w+: (\w+)$", re.MULTILINE)
 # Of each scenario that is played only where it is named.
 SHARP_SEEDS: Final = 10
 # Of the one that grows, which has to come by all of these.
@@ -48,6 +52,14 @@ FORGOTTEN_SEEDS: Final = 40
 # Of `crowded`, in which all of this has to happen to steps.
 CROWDED_SEEDS: Final = 12
 CROWDED: Final = ("waited for room", "given room", "went without room", "cut short by room")
+# Of these three in turn, in which all of this has to come about.
+HELD_BACK: Final = ("hung_outputs", "late_markers", "collisions")
+HELD_BACK_SEEDS: Final = 18
+STRUCK_HELD_BACK: Final = (
+    *("hangs in an output", "hangs in lifecycle", "hangs in rejected", "hangs in undelivered"),
+    *("a marker late in an output", "a marker late in the changelog"),
+    *("names collide", "a name lost"),
+)
 # They run at the lowest priority in `make test`, beside tests that start brokers.
 TIMEOUT_S: Final = 1_800.0
 SHORT_S: Final = 900.0
@@ -100,15 +112,20 @@ NOT_JUDGED: Final = (("hurried", 27), ("hurried", 73))
 NOTHING_FOUND: Final = " transactions; 0 with findings;"
 
 
-@pytest.mark.timeout(TIMEOUT_S + 30)
-def test_seeds_find_nothing_and_every_fault_strikes() -> None:
+@pytest.fixture(scope="module")
+def some_hundred() -> list[tuple[int, str]]:
+    """How two processes ended that have played some hundred seeds, and what they printed."""
     share = SEEDS // PROCESSES
-    started = [
-        start("--seeds", str(share), "--first", str(number * share), "--coverage")
-        for number in range(PROCESSES)
-    ]
+    asked = ("--seeds", str(share), "--coverage", "--prints", "--first")
+    started = [start(*asked, str(number * share)) for number in range(PROCESSES)]
     printed = [finish(each, TIMEOUT_S) for each in started]
-    assert [each.returncode for each in started] == [0] * PROCESSES, "\n".join(printed)
+    return [(each.returncode, told) for each, told in zip(started, printed, strict=True)]
+
+
+@pytest.mark.timeout(TIMEOUT_S + 30)
+def test_seeds_find_nothing_and_every_fault_strikes(some_hundred: list[tuple[int, str]]) -> None:
+    printed = [told for _, told in some_hundred]
+    assert [code for code, _ in some_hundred] == [0] * PROCESSES, "\n".join(printed)
     assert all("verified: worlds " in each for each in printed)
     struck = struck_in("\n".join(printed))
     assert struck >= {*STEPS, *OTHERS}, f"these did not strike: { ({*STEPS, *OTHERS} - struck) }"
@@ -119,7 +136,7 @@ def test_seeds_find_nothing_and_every_fault_strikes() -> None:
 def one_seed(scenario: str, seed: int, folder: Path, *more: str) -> str:
     """What a simulator prints of one seed; forked, since most of it were imports."""
     asked = ("--seeds", "1", "--first", str(seed), "--only", scenario, *more)
-    return played(ROOT / "app", asked, folder / "told", SHORT_S)
+    return played(asked, folder / "told", SHORT_S)
 
 
 def struck_in(printed: str) -> set[str]:
@@ -129,7 +146,7 @@ def struck_in(printed: str) -> set[str]:
 
 @pytest.mark.timeout(SHORT_S + 30)
 def test_scenarios_that_are_sharp_for_planted_bugs_find_nothing_without_them() -> None:
-    alone = {"grown", "days", "forgotten", "grown_late", "crowded", *OUTSIDE}
+    alone = {"grown", "days", "forgotten", "grown_late", "crowded", *OUTSIDE, *HELD_BACK}
     named = [each.name for each in scenarios() if each.named and each.name not in alone]
     started = start("--seeds", str(SHARP_SEEDS * len(named)), "--only", ",".join(named))
     printed = finish(started, SHORT_S)
@@ -190,13 +207,27 @@ def test_writes_over_http_and_topics_as_targets_find_nothing_and_every_fault_str
     assert not missing, f"these did not strike: {missing}"
 
 
-@pytest.mark.timeout(2 * SHORT_S)
-def test_a_seed_is_one_run() -> None:
-    started = [start("--seeds", str(len(scenarios())), "--first", "70") for _ in range(2)]
-    prints = {re.findall(r"fingerprint: (\w+)", finish(each, SHORT_S))[0] for each in started}
-    other = finish(start("--seeds", "1", "--first", "71"), SHORT_S)
-    assert len(prints) == 1
-    assert prints.isdisjoint(re.findall(r"fingerprint: (\w+)", other))
+@pytest.mark.timeout(TIMEOUT_S + SHORT_S)
+def test_a_seed_is_one_run_whatever_was_played_before_it(
+    some_hundred: list[tuple[int, str]],
+) -> None:
+    asked = ("--seeds", str(len(scenarios())), "--first", str(AGAIN), "--prints")
+    again = PRINTED.findall(finish(start(*asked), SHORT_S))
+    before = PRINTED.findall(some_hundred[0][1])[AGAIN:]
+    assert len(again) == len(scenarios())
+    assert again == before[: len(again)]
+    prints = [fingerprint for _, fingerprint in again]
+    assert len(set(prints)) == len(prints), "two seeds are one run"
+
+
+@pytest.mark.timeout(SHORT_S + 30)
+def test_what_hangs_where_others_read_or_comes_late_holds_nothing_else_back() -> None:
+    asked = ("--seeds", str(HELD_BACK_SEEDS), "--only", ",".join(HELD_BACK), "--verify", "all")
+    started = start(*asked)
+    printed = finish(started, SHORT_S)
+    assert started.returncode == 0, printed
+    missing = {*STRUCK_HELD_BACK} - struck_in(printed)
+    assert not missing, f"these did not strike: {missing}"
 
 
 @pytest.mark.timeout(SHORT_S + 30)

@@ -9,6 +9,7 @@ from belfry.engine.partition import PartitionEngine
 from tests.simulation import topic_targets
 from tests.simulation.broker import Broker, Entry, Log
 from tests.simulation.calling import Calling
+from tests.simulation.colliding import Colliding
 from tests.simulation.day_objects import DayObjects
 from tests.simulation.delivering import settled
 from tests.simulation.direct import nodes_of
@@ -16,7 +17,8 @@ from tests.simulation.disk import Disk
 from tests.simulation.feature_load import FeatureLoad
 from tests.simulation.group import Group
 from tests.simulation.growing import Growing
-from tests.simulation.hanging import LEFT_MS, Hanging
+from tests.simulation.hanging import KINDS, LEFT_MS, Hanging
+from tests.simulation.late_markers import LateMarkers
 from tests.simulation.leading import LedGroup
 from tests.simulation.load import TENANTS, Load
 from tests.simulation.machine import Machine, Weather
@@ -138,6 +140,9 @@ class World:
         self.calling = Calling(self, Random(f"{seed}/calls")) if self.scenario.calls else None
         self.respreading = self._respread(Random(f"{seed}/respreads"))
         self.hanging = self._hung(Random(f"{seed}/hangs"))
+        self.late_markers = self._late(Random(f"{seed}/late markers"))
+        collides = "collide" in self.scenario.faults
+        self.colliding = Colliding(self, Random(f"{seed}/collisions")) if collides else None
 
     def _grouped(self, random: Random) -> Group | LedGroup:
         """Who deals the partitions: where others stand by, the shipped assignor."""
@@ -157,11 +162,19 @@ class World:
 
     def _hung(self, random: Random) -> Hanging | None:
         """Transactions may hang."""
-        if not {"hang", "lose_marker"} & self.scenario.faults.keys():
+        if not KINDS & self.scenario.faults.keys():
             return None
         hanging = Hanging(self.broker, random)
         self.broker.loses_marker = hanging.loses_marker
         return hanging
+
+    def _late(self, random: Random) -> LateMarkers | None:
+        """Markers may come late."""
+        if "slow_marker" not in self.scenario.faults:
+            return None
+        late = LateMarkers(self.broker, random)
+        self.broker.slows_marker = late.delay_ms
+        return late
 
     def _hooked(self, random: Random) -> Hooks:
         """Most tenants may have targets."""
@@ -262,6 +275,8 @@ class World:
             self.hooks.heal()
         if self.hanging is not None:
             self.hanging.heal()
+        if self.late_markers is not None:
+            self.late_markers.heal()
         if self.calling is not None:
             self.calling.heal()
         if self.scenario.changes:
@@ -277,8 +292,9 @@ class World:
 
     def drain(self) -> bool:
         """Wait until everything due has left; False where that does not come."""
-        if self.hanging is not None:
-            self._wait_for_operator(self.hanging)
+        self._wait_for_markers()
+        if self.colliding is not None:
+            self.colliding.ask_last()
         if self.load.features is not None:
             self._wait_for_features()
         elif self.scenario.bulk and self.scenario.faults.get("refuse_topic"):
@@ -308,7 +324,17 @@ class World:
             self.stage.sleep(10 * LOOK_MS)
             for worker in list(self.workers):
                 self.restart(worker)
+        hanging.looks()
         hanging.end()
+
+    def _wait_for_markers(self) -> None:
+        """Wait until all have come, or were written by somebody."""
+        if self.hanging is not None:
+            self._wait_for_operator(self.hanging)
+        while self.late_markers is not None and self.late_markers.left_ms > 0:
+            self.stage.sleep(10 * LOOK_MS)
+            for worker in list(self.workers):
+                self.restart(worker)
 
     def _pass_what_is_due(self) -> None:
         """Let time pass until nothing is due any more, as far as the load knows."""
@@ -331,7 +357,10 @@ class World:
         engines = self._caught_up()
         delivered = self.hooks is None or settled(self.broker)
         delivered = delivered and (self.calling is None or self.calling.settled())
-        return delivered and engines is not None and not any(each.pending for each in engines)
+        if engines is None or not delivered:
+            return False
+        waits = any(each.pending for each in engines)
+        return not waits or (self.colliding is not None and self.colliding.only_losers_wait())
 
     def _caught_up(self) -> list[PartitionEngine] | None:
         """The engines of all partitions, once each has taken everything in."""

@@ -1,4 +1,4 @@
-"""What the inside of the application knows of one request, for the audit log.
+"""Facts on one request from the inside of the application, for the audit log.
 
 Each request has a note from its first moment to its answer; the code that knows something of it
 (its caller, its verdict, which fields of a policy change) puts it down.  `audited.py` reads it.
@@ -15,7 +15,7 @@ from belfry.wire.audit import Object, PolicyChange
 
 
 class RequestNotes:
-    """What is known of one request; belongs to one event loop.
+    """The facts on one request; belongs to one event loop.
 
     `forwarded` says that another worker, which is believed, has noted it; `changes_nothing`, that
     it only looks, whatever its method says.
@@ -58,7 +58,7 @@ class RequestNotes:
             self.objects = [Object(schedule_id)]
 
     def became(self, schedule_id: str, outcome: str | None, code: str | None) -> None:
-        """What became of a schedule that was asked for; no outcome where nobody waited."""
+        """The verdict on a request for a schedule; no outcome if the caller did not wait."""
         found = Object(schedule_id, outcome, code)
         if self.many:
             self.objects.append(found)

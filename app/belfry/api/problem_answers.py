@@ -1,7 +1,7 @@
 """Errors as problem documents, whatever raised them.
 
-No request ends a worker, and no answer shows a traceback: what is not the caller's fault is logged
-and answered with 500.
+No request ends a worker, and no answer shows a traceback: an error that is not the caller's fault
+is logged and answered with 500.
 """
 
 from __future__ import annotations
@@ -69,7 +69,8 @@ def _not_allowed(request: Request) -> Problem:
             for method in getattr(route, "methods", None) or ()
         }
     )
-    # What is no route of the API can be looked at: the page, its assets, this API's document.
+    # Addresses besides the routes of the API can be looked at: the page, its assets, this API's
+    # document.
     told = ", ".join(allowed or ["GET"])
     detail = f"{request.method} is not for {request.url.path}; allowed: {told}."
     status = HTTPStatus.METHOD_NOT_ALLOWED
@@ -77,7 +78,7 @@ def _not_allowed(request: Request) -> Problem:
 
 
 async def _invalid(request: Request, error: Exception) -> Response:
-    """Answer parameters that are wrong, each with its place and what would be right."""
+    """Answer wrong parameters, each with its place and the allowed values."""
     assert isinstance(error, RequestValidationError)
     errors = [
         {"where": ".".join(map(str, found["loc"])), "message": _message(found, request)}

@@ -1,4 +1,4 @@
-"""What is answered where a call fails, as a problem document of RFC 9457: a value.
+"""The answer to a failed call, as a problem document of RFC 9457: a value.
 
 Code that reads bodies, parameters and conditions raises a `Problem` with a sentence for people and
 a code for programs.  `problem_answers.py` sends it, and makes one of everything else that goes
@@ -11,7 +11,7 @@ wrong.
      "detail": "The schedule exists, or has another version than expected.",
      "instance": "/v1/tenants/demo/schedules/hello"}
 
-`code` stays what it is from release to release.  `detail` may change.
+`code` stays the same from release to release.  `detail` may change.
 """
 
 from __future__ import annotations

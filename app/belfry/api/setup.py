@@ -1,7 +1,7 @@
-"""Setting the HTTP port up: who verifies callers, what the port bears, and its server.
+"""Setting the HTTP port up: its authenticator, its limits, and its server.
 
 Settings become the objects that `routes/` and `server/` work with, so neither of them reads a
-setting. Nothing is opened here, and no thread begins.
+setting. It opens no connection, and starts no thread.
 
     ServerSettings ─┬─ gate_of     keys and provider        ─► callers are known, or all may ask
                     ├─ limits_of   names, sizes, rates      ─► the guard in front of the routes
@@ -30,7 +30,7 @@ from belfry.settings import ServerSettings
 
 
 def gate_of(settings: ServerSettings, now_ms: Callable[[], float]) -> Gate:
-    """Who verifies callers; nobody where nothing is configured.
+    """The authenticator of callers; one that admits all if nothing is configured.
 
     Keys are asked before a provider's tokens, for they need no network. `now_ms` is the clock, in
     epoch ms. Raises `BadKeys` for a list that cannot be read.
@@ -55,7 +55,7 @@ def gate_of(settings: ServerSettings, now_ms: Callable[[], float]) -> Gate:
 
 
 def limits_of(settings: ServerSettings, reached: str) -> PortLimits:
-    """What the port bears: names that it answers to (`reached` among them), sizes in bytes, rates.
+    """Limits of the port: names that it answers to (`reached` among them), sizes in bytes, rates.
 
     `reached` is the host of the address under which other workers reach this one.
     """
@@ -78,7 +78,7 @@ def believed_of(settings: ServerSettings) -> RenewedContext | None:
 
 
 def server_of(app: FastAPI, settings: ServerSettings, *, guarded: bool) -> HttpServer:
-    """The server of the port, not started; `guarded` says that callers are asked who they are."""
+    """The server of the port, not started; `guarded` says that callers need a key."""
     certificate, key = settings.http_tls_certificate, settings.http_tls_key
     tls = shown(certificate, key) if certificate and key else None
     proxies = settings.http_proxies

@@ -45,8 +45,10 @@ def even(partitions: Sequence[int], members: Sequence[Member]) -> dict[int, str]
             owners[partition] = member.name
             room[member.name] -= 1
     free = [p for p in partitions if p not in owners]
-    # Who can be served by few warm members chooses first.
-    free.sort(key=lambda p: (sum(m.holds(p) for m in members), p))
+    # What few members are warm for chooses first.  What none is warm for comes last: it is cold
+    # wherever it goes, and would take the room of a member that is warm for another one.
+    warm = {p: sum(m.holds(p) for m in members) for p in free}
+    free.sort(key=lambda p: (not warm[p], warm[p], p))
     for partition in free:
         best = min(
             (m for m in members if room[m.name] > 0),

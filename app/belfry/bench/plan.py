@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-# Is told what is counted, how many there are by now, and how many there will be.
+# It takes the counted noun, how many there are by now, and how many there will be.
 Tell = Callable[[str, int, int], None]
 # Guarantee of a tenant without a policy.
 EXACTLY_ONCE: Final = "EXACTLY_ONCE"

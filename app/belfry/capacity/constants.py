@@ -160,7 +160,7 @@ def _constant(name: str, value: object, origin: str) -> Constant:
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise BadConstants(f"{name} is {value!r}, which is no number")
     # What rates and shares are divided by has to be more than nothing.
-    least = 0.0 if name.endswith(("_us", "_us_per_byte", "_mb", "_bytes", "_per_byte")) else 1e-9
+    least = 0.0 if name.endswith(("_us", "_mb", "_bytes", "_per_byte")) else 1e-9
     if not (isfinite(value) and least <= value <= 1e15):
         raise BadConstants(f"{name} is {value}; {least:g} to 1e15 is allowed")
     if name in ("busy", "disk_full") and value > 1:

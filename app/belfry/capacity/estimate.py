@@ -38,7 +38,7 @@ class Estimate:
         ``[("fires", 0.7), ("requests", 0.3)]``; terms of nothing are left out.
         """
         whole = sum(value for _, value in self.terms)
-        shares = [(name, value / whole) for name, value in self.terms if whole > 0 and value > 0]
+        shares = [(name, value / whole) for name, value in self.terms if value > 0]
         return sorted(shares, key=lambda each: -each[1])
 
 

@@ -1,6 +1,6 @@
 """``belfry acls``: the rights that a worker, a tenant or a sink needs, for Kafka or for Strimzi.
 
-What rights these are is known to `belfry.kafka.rights`, which the worker's own checks use as well.
+The list of these rights is in `belfry.kafka.rights`, which the worker's own checks use as well.
 This module reads options and prints. Nothing is asked of a broker: the topic prefix and the group
 come from the settings, so run it with the settings that the workers will have.
 
@@ -79,7 +79,7 @@ def worker(
     form: As = AclFormat.KAFKA_ACLS,
     kafka: Cluster = "kafka",
 ) -> None:
-    """Print what workers need; those without the right to create need topics that are there.
+    """Print the rights that workers need; without the right to create topics, these must exist.
 
     Prefix and group are those of the settings. Needs no broker. Example:
 
@@ -102,7 +102,7 @@ def tenant(
     form: As = AclFormat.KAFKA_ACLS,
     kafka: Cluster = "kafka",
 ) -> None:
-    """Print what a tenant with an input topic of its own needs.
+    """Print the rights that a tenant with an input topic of its own needs.
 
     Its groups are those whose names begin with its name and a dot. Example:
 
@@ -135,7 +135,7 @@ def sink(
     form: As = AclFormat.KAFKA_ACLS,
     kafka: Cluster = "kafka",
 ) -> None:
-    """Print what a sink of Kafka Connect needs that reads events.
+    """Print the rights that a sink of Kafka Connect needs to read events.
 
     Example:
 
@@ -170,7 +170,7 @@ def _print(session: Session, rights: list[Right], user: str, form: AclFormat, ka
     from belfry.kafka.rights import commands, kafka_user
 
     if form is AclFormat.STRIMZI:
-        # Whatever is JSON is YAML as well.
+        # Every JSON text is YAML as well.
         whole = kafka_user(rights, user, kafka)
         session.printer.one(whole, orjson.dumps(whole, option=orjson.OPT_INDENT_2).decode())
         return

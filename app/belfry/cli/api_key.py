@@ -45,7 +45,7 @@ class KeyRole(StrEnum):
 # The name of a tenant, or the beginning of one with a star.
 OPENED: Final = re.compile(r"[A-Za-z0-9_.-]{0,100}\*|[A-Za-z0-9_.-]{1,100}")
 # Above the lines of a list.
-KEYS: Final = "key, name, role, tenants, until when, and what it was used for"
+KEYS: Final = "key, name, role, tenants, until when, and how it was used"
 Name = Annotated[
     str, typer.Argument(metavar="NAME", help="Whose key it is, for logs.", show_default=False)
 ]
@@ -68,7 +68,7 @@ class _WithNew(HelpGroup):
     """
 
     def parse_args(self, ctx: Context, args: list[str]) -> list[str]:
-        """Put the command in where none is named."""
+        """Add the command if none is named."""
         if args and args[0] not in self.commands and args[0] not in ctx.help_option_names:
             args = ["new", *args]
         return super().parse_args(ctx, args)

@@ -1,7 +1,7 @@
 """Policies and schedules as `belfry apply` reaches them.
 
-`belfry.declared` compares what files declare with what is there, and decides what to change. It
-knows no Kafka and no HTTP. `SessionWays` is how it looks and writes:
+`belfry.declared` compares the declared objects with those that exist, and decides what to change.
+It knows no Kafka and no HTTP. `SessionWays` is how it looks and writes:
 
     what        read                                     written
     policies    the topic of policies, all at once;      the topic of policies;
@@ -10,9 +10,9 @@ knows no Kafka and no HTTP. `SessionWays` is how it looks and writes:
                                                          over HTTP with --http-url
 
 Schedules are read over HTTP even without --http-url, at its default address, for only a worker
-knows what waits.
+knows which schedules exist.
 
-A write that is refused ends nothing: the caller gets the reason as a sentence, and goes on with the
+A refused write does not end the run: the caller gets the reason as a sentence, and goes on with the
 next object.
 """
 
@@ -58,11 +58,11 @@ class SessionWays:
         self._remote = Remote(session)
 
     def found(self, declared: Declaration) -> Found:
-        """What is there of the objects that are declared, and that the set has made.
+        """The declared objects that exist, and those that the set has made before.
 
-        What a set has made is remembered in a schedule of its own, the *record*, so that a name
-        that has gone from the files can be told from one that somebody else made. Raises
-        `CommandError` where the worker does not answer.
+        A set remembers the objects that it has made in a schedule of its own, the *record*, so that
+        a name that has gone from the files can be told from one that somebody else made. Raises
+        `CommandError` if the worker does not answer.
         """
         from belfry.declared.applying import record_id, record_in
         from belfry.declared.difference import Found
@@ -96,7 +96,7 @@ class SessionWays:
             return dict(zip(ordered, pool.map(lambda name: look(*name), ordered), strict=True))
 
     def look(self, tenant: str, schedule_id: str) -> Mapping[str, Any] | None:
-        """A schedule as HTTP shows it, or None where there is none."""
+        """A schedule as HTTP shows it, or None if there is no such schedule."""
         return self._shown(schedule_path(tenant, schedule_id))
 
     def _calendar(self, tenant: str, calendar: str) -> Mapping[str, Any] | None:

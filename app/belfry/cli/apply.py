@@ -2,7 +2,7 @@
 
 Both begin alike, and nothing is written before all of it has been looked at:
 
-    files ─► declaration ─► what is there ─► differences ─► checks of what would be written
+    files ─► declaration ─► existing objects ─► differences ─► checks of the writes
                                                                │
                                           diff: a table ◄──────┴──────► apply: writes, one by one
 
@@ -13,7 +13,7 @@ Both begin alike, and nothing is written before all of it has been looked at:
 
 A mistake in the files is told with its file and line, all mistakes at once, and ends the command
 before the first write. A write that is refused is told, and the others are tried all the same. To
-repeat `apply` is safe: what is as declared is not written again.
+repeat `apply` is safe: an object that is already as declared is not written again.
 
 What differs, and in which order it is applied, is decided in `belfry.declared`. How it is read and
 written is told in `belfry.cli.applied`, and how it is shown in `belfry.cli.differences`. Here are
@@ -55,7 +55,9 @@ Files = Annotated[
 ]
 Prune = Annotated[
     bool,
-    typer.Option("--prune", help="Remove what the set has made and the files have no longer."),
+    typer.Option(
+        "--prune", help="Remove objects that the set has made and the files no longer declare."
+    ),
 ]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Remove without a question.")]
 ShareTopic = Annotated[
@@ -77,10 +79,10 @@ def apply(
     yes: Yes = False,
     share_topic: ShareTopic = False,
 ) -> int:
-    """Make policies, calendars and schedules what files declare; what is so is not written.
+    """Make policies, calendars and schedules as files declare them; equal ones are not written.
 
     Says of each object what it did. Exit code 1 where one failed; the others are applied all the
-    same. `belfry diff` shows before what would change. docs/apply.md has the format. Example:
+    same. `belfry diff` shows the changes beforehand. docs/apply.md has the format. Example:
 
     belfry apply belfry.yaml
     """
@@ -123,7 +125,7 @@ def apply(
 def diff(session: Session, files: Files, *, prune: Prune = False) -> int:
     """Show what `belfry apply` would change; nothing is written.
 
-    Exit code 0 where nothing differs, 4 where something does. Example:
+    Exit code 0 if nothing differs, 4 if something does. Example:
 
     belfry diff belfry.yaml
     """
@@ -150,7 +152,7 @@ def diff(session: Session, files: Files, *, prune: Prune = False) -> int:
 
 
 def _compared(ways: SessionWays, files: Sequence[Path]) -> tuple[Declaration, Found, list[Altered]]:
-    """What is declared, what is there, and what differs; `WrongUse` for files that are wrong.
+    """Declared objects, existing objects and their differences; `WrongUse` for files with mistakes.
 
     Schedules that would be written are checked against the clock of this machine, as a worker will
     check them: an instant too far ahead is told here, and not after half of the set is applied.
@@ -164,8 +166,8 @@ def _compared(ways: SessionWays, files: Sequence[Path]) -> tuple[Declaration, Fo
         found = ways.found(declared)
         altered = alterations(declared, found)
         complaints = Complaints()
-        # Only what would be written is checked: a schedule that is as declared may be due in the
-        # past by now.
+        # Only planned writes are checked: a schedule that is as declared may be due in the past by
+        # now.
         for each in altered:
             if each.changes and each.schedule is not None:
                 each.schedule.check(int(time() * 1000), complaints)
@@ -200,7 +202,7 @@ def _warn(session: Session, declared: Declaration) -> None:
 
 
 def _confirm(name: str, removed: Sequence[Altered]) -> None:
-    """Ask, with names and the count, whether objects are to go; `WrongUse` where nobody can say."""
+    """Ask, with names and the count, whether to remove objects; `WrongUse` without a terminal."""
     counts = Counter(each.name.partition(" ")[0] for each in removed)
     named = " and ".join(_counted(count, noun) for noun, count in counts.items())
     what = f"{named} that set {name} has made"

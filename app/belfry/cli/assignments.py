@@ -12,7 +12,7 @@ NONE: Final = "none"
 
 
 def assigned(given: Iterable[str], example: str) -> dict[str, Any]:
-    """The fields with their values, None for those that are taken away; raises WrongUse."""
+    """The fields with their values, None for each field that is removed; raises WrongUse."""
     import orjson
 
     found: dict[str, Any] = {}

@@ -8,8 +8,8 @@ more.
     $ belfry audit list --tenant payments --since 1h
     2026-12-01T09:05:40.019Z  REFUSED   schedule.cancel   orders  payments/order/7  403  forbidden
 
-Filters are applied here, after reading: the topic has no index. Records that nobody but a stranger
-can have written do not decode, and are left out.
+Filters are applied here, after reading: the topic has no index. Records that do not decode are left
+out: only a stranger can have written them.
 """
 
 from __future__ import annotations
@@ -37,14 +37,18 @@ EVENTS: Final = f"{'at':24}  {'result':8}  {'action':16}  who, on what, and what
 
 
 Tenant = Annotated[
-    str | None, typer.Option("--tenant", metavar="TENANT", help="Only what is about this tenant.")
+    str | None,
+    typer.Option("--tenant", metavar="TENANT", help="Only changes that concern this tenant."),
 ]
 Caller = Annotated[
     str | None,
     typer.Option("--caller", metavar="NAME", help="Only of this key, or subject of a token."),
 ]
 Refused = Annotated[
-    bool, typer.Option("--refused", help="Only what was refused for lack of right or by a limit.")
+    bool,
+    typer.Option(
+        "--refused", help="Only changes that were refused for lack of a right or by a limit."
+    ),
 ]
 Since = Annotated[
     int,
@@ -93,13 +97,13 @@ def list_(
 ) -> None:
     """List the audit log since a while ago, the oldest first.
 
-    Each line says when, who, what, and what became of it. Example:
+    Each line says when, who, what, and with which result. Example:
 
     belfry audit list --tenant payments --since 7d
     """
     # All at once, since it ends; `tail` yields as they come.
     found = _reader(session).listed(_wanted(tenant, caller, refused, since))
-    none = "Nothing of the kind is in the audit log."
+    none = "The audit log has no such change."
     session.printer.listed(((shown(each), line(each)) for each in found), EVENTS, none)
 
 
@@ -164,7 +168,7 @@ def _until(
 
 
 def shown(event: AuditEvent) -> dict[str, Any]:
-    """An event for programs: the schema's names, and what is not there left out.
+    """An event for programs: the schema's names, without empty fields.
 
     Field `at` is an instant in RFC 3339 with milliseconds, in UTC.
     """

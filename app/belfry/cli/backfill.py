@@ -9,9 +9,9 @@ this command is interrupted:
     12:00:02.250  the job is looked at four times a second, for the progress bar
     12:00:09.500  720 fired, 0 refused: exit code 0
 
-At most 100 occurrences a second fire unless --per-second says otherwise, so that what is due now is
-not held up. Each occurrence has an id that depends on the job, so its event is not taken for the
-one that fired in its time. All questions go to a worker over HTTP.
+At most 100 occurrences a second fire unless --per-second says otherwise, so that schedules that are
+due now are not held up. Each occurrence has an id that depends on the job, so its event is not
+taken for the one that fired in its time. All questions go to a worker over HTTP.
 """
 
 from __future__ import annotations
@@ -104,9 +104,9 @@ class BackfillOptions:
     def body(self, schedule_id: str | None, from_ms: int, until_ms: int | None) -> dict[str, Any]:
         """The body that asks for the job.
 
-        Instants are ms since 1970; without `until_ms` the range ends now. What was not given is
-        left out. Raises `WrongUse` where nothing says whose occurrences are meant, or where an id
-        and a filter contradict.
+        Instants are ms since 1970; without `until_ms` the range ends now. Options that were not
+        given are left out. Raises `WrongUse` if neither an id nor a filter says whose occurrences
+        are meant, or if an id and a filter contradict.
         """
         filters = {"prefix": self.prefix, "group": self.group, "event_type": self.event_type}
         given = [name for name, value in filters.items() if value is not None]
@@ -161,8 +161,7 @@ def backfill(
         session.printer.one(counted, _counted(counted))
         return Exit.OK
     session.printer.note(_counted(counted))
-    # Workers would refuse what is beyond it, schedule by schedule: nobody is asked to begin such a
-    # job.
+    # Workers would refuse a longer range, schedule by schedule: so the command refuses it first.
     if number > MOST_OCCURRENCES:
         raise CommandError(
             f"A job fires at most {MOST_OCCURRENCES} occurrences: give a shorter range, or fewer"

@@ -11,10 +11,11 @@ requests like any other, so that workers judge them.
     12:06                                    belfry restore belfry.jsonl
              12:06:00  count and check every line of the file
              12:06:04  write the policies of tenants that have none
-             12:06:07  create schedules, each with what it has still before it
+             12:06:07  create schedules, each with its remaining occurrences
 
-Both belfries must not run with the same schedules, for each of them would fire. A restore that was
-interrupted is repeated as it is: what was created before is found alive, and left.
+Both belfries must not run with the same schedules, for each of them would fire. Repeat an
+interrupted restore with the same command: it finds schedules that it has created before, and leaves
+them.
 """
 
 from __future__ import annotations
@@ -53,7 +54,9 @@ Source = Annotated[
 
 Cancelled = Annotated[
     bool,
-    typer.Option("--cancelled", help="Make again what was cancelled since the backup, too."),
+    typer.Option(
+        "--cancelled", help="Also restore schedules that were cancelled since the backup."
+    ),
 ]
 
 
@@ -141,7 +144,7 @@ def _restore_policies(session: Session, wanted: list[TenantPolicy]) -> list[str]
     new = [each for each in wanted if each.tenant not in there]
     kept = [each.tenant for each in wanted if there.get(each.tenant, each) != each]
     if new:
-        # Who shared a topic then shares it again.
+        # A tenant that shared a topic then shares it again.
         policies.put(*new, share_topic=True)
         sleep(IN_EFFECT_S)
     others = f"; left as they are: {', '.join(kept)}" if kept else ""
@@ -172,7 +175,7 @@ def _write(file: Path, lines: Iterable[bytes]) -> None:
 
 
 def _parts(file: Path) -> Iterator[Any]:
-    """What a backup holds, one after another: policies as values, schedules as dictionaries."""
+    """The content of a backup, one after another: policies as values, schedules as dictionaries."""
     from belfry.client.backup import read
 
     with _opened(file) as lines:

@@ -120,7 +120,7 @@ def bench(
 
 
 def _curve(plan: BenchPlan, sweep: str, steps: str) -> Sequence[tuple[BenchPlan, int | None]]:
-    """The plans of a curve, with the value that each varies; `WrongUse` for what is no value."""
+    """The plans of a curve, with the value that each varies; `WrongUse` for a wrong value."""
     from belfry.bench.plan import curve
 
     try:

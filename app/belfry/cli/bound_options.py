@@ -29,7 +29,7 @@ RULE: Final = "How it recurs, and what becomes of what is late"
 
 
 def one_of(name: str, allowed: tuple[str, ...], text: str) -> str:
-    """The allowed name that was meant, in capitals; Typer tells what is none of them.
+    """The allowed name that was meant, in capitals; Typer refuses any other text.
 
     `name` says in words what it is a name of.
     """
@@ -189,4 +189,6 @@ def check_recurring(rule: BoundOptions, recurs: bool) -> None:
         if not recurs and getattr(rule, name, None) is not None:
             option = f"--{name.replace('_', '-')}"
             flags = listed((kind.field.flag for kind in RECURRING.values()), "and")
-            raise WrongUse(f"{option} belongs to {flags}; what fires once has none.")
+            raise WrongUse(
+                f"{option} belongs to {flags}; a schedule that fires once has no rule for it."
+            )

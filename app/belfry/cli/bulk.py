@@ -154,7 +154,7 @@ def resume(session: Session, tenant: Tenant, *, options: JobOptions) -> int:
 def move(session: Session, tenant: Tenant, *, by: By, options: JobOptions) -> int:
     """Let all schedules that the filter matches be due later, or earlier.
 
-    What recurs is refused: its rule says when it is due. Example:
+    Recurring schedules are refused: their rule says when they are due. Example:
 
     belfry bulk move demo --group eu --by 1h
     """
@@ -169,8 +169,9 @@ def trigger(session: Session, tenant: Tenant, *, options: JobOptions) -> int:
 def rekey(session: Session, tenant: Tenant, *, options: JobOptions) -> int:
     """Encrypt payloads at rest anew, under the newest key of the tenant.
 
-    It matches what is not under that key. With --dry-run, 0 say that no schedule needs an older
-    key any more, but those whose large payload lies elsewhere: they are counted besides. Example:
+    It matches schedules under any other key. A count of 0 with --dry-run means that no schedule
+    needs an older key any more. Schedules whose large payload lies elsewhere are counted apart.
+    Example:
 
     belfry bulk rekey clinic --yes
     """
@@ -202,8 +203,8 @@ def _run(
 ) -> int:
     """Show the count, ask, begin, and show the progress.
 
-    Nothing is begun where nothing matches, with --dry-run, or where the person says no. Returns the
-    exit code: `Exit.ERROR` where some schedules were refused.
+    No job begins if no schedule matches, with --dry-run, or if the person says no. Returns the exit
+    code: `Exit.ERROR` if some schedules were refused.
     """
     remote, body = Remote(session), options.body(action, move_ms)
     counted = _count(remote, tenant, body)

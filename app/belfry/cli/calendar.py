@@ -84,7 +84,7 @@ def set_(
     source: Source = None,
     reason: Reason = None,
 ) -> None:
-    """Set the days off of a calendar, in place of those that it has.
+    """Set the days off of a calendar; they replace its present ones.
 
     Pending instants of the schedules that have it follow within seconds. Example:
 

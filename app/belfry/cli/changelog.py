@@ -1,4 +1,4 @@
-"""What commands that read the changelog believe there: what workers with these settings believe.
+"""Which rows of the changelog a command believes: those that workers with these settings believe.
 
 Rows of the changelog may be signed, so that somebody who may write to the topic cannot make belfry
 fire. A command that reads rows, such as `belfry backup` or `verify`, has to skip what a worker
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def judges(session: Session) -> Callable[[int], Judge]:
-    """What tells rows from strangers' records, by partition.
+    """The judges that tell workers' rows from strangers' records, by partition.
 
     Call the result with the number of a partition, once for each: it asks Kafka for what the owner
     of the partition has said about its signatures. Raises `CommandError` where rows are signed with

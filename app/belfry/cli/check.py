@@ -31,5 +31,5 @@ class Check(NamedTuple):
     status: Status
     # What was found, in whole sentences for people.
     detail: str
-    # What to do about it: a command, or a few words. Empty where nothing is to be done.
+    # What to do about it: a command, or a few words. Empty if nothing has to be done.
     to_do: str = ""

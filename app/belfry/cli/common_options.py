@@ -9,9 +9,9 @@ process that is meant:
     belfry -o json schedule get demo a -o text      text: behind the sub-command
     belfry -X a=1 schedule get demo a -X b=2        both properties
 
-Names and values that are wrong are told by `WrongUse`, all at once, wherever they were given. A
-name that nobody knows is told even where all values are fine, for it would change nothing, and
-nobody would notice.
+Names and values that are wrong are told by `WrongUse`, all at once, wherever they were given. An
+unknown name is refused even if all values are fine: otherwise it would have no effect, and nobody
+would notice.
 """
 
 from __future__ import annotations
@@ -153,7 +153,7 @@ def _refuse_empty(given: Mapping[str, Any]) -> None:
 
 
 def _unknown(properties: Mapping[str, str]) -> str:
-    """What is wrong with the names of settings, wherever they were given; empty if nothing is."""
+    """The mistakes in names of settings, wherever they were given; empty if there is none."""
     import os
     import tomllib
 
@@ -166,7 +166,7 @@ def _unknown(properties: Mapping[str, str]) -> str:
 
 
 def _made(kind: type[Kind], given: Mapping[str, Any], unknown: str) -> Kind:
-    """The settings, where nothing is wrong; what is wrong with names comes first."""
+    """The settings, if all are right; mistakes in names are told first."""
     from pydantic import ValidationError
     from pydantic_settings import SettingsError
 
@@ -176,8 +176,7 @@ def _made(kind: type[Kind], given: Mapping[str, Any], unknown: str) -> Kind:
         raise WrongUse(f"{unknown} {setting_text(error)}".strip()) from None
     except SettingsError as error:
         raise WrongUse(f"{unknown} {unparsed_text(error)}".strip()) from None
-    # Names are told even where all values are fine: one that nobody knows would change nothing,
-    # silently.
+    # Names are checked even if all values are fine: an unknown one would silently have no effect.
     if unknown:
         raise WrongUse(unknown)
     return made

@@ -9,9 +9,9 @@ each is shown with its value and its place:
     kafka.client_id    **********     option
 
 The worker, the process that only delivers and the commands have settings of their own, and read the
-same variables and the same file; `--of` says whose are meant. Nothing is asked of anybody: a value
-that a broker or a worker would refuse is shown all the same, and `belfry doctor` looks for those.
-Values that are secret, or may hold a secret, are hidden.
+same variables and the same file; `--of` says whose are meant. No broker and no worker is asked: a
+value that they would refuse is shown all the same, and `belfry doctor` looks for those. Values that
+are secret, or may hold a secret, are hidden.
 """
 
 from __future__ import annotations

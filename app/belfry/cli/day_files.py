@@ -1,4 +1,4 @@
-"""``belfry day-files sweep``: day files whose day is over, and that nothing waits for any more.
+"""``belfry day-files sweep``: day files whose day is over, and that no schedule needs any more.
 
 Workers write day files and read them, and remove none: a schedule that is paused may refer to one
 for longer than its day, and only a look at all that waits tells. Without ``--apply`` it counts:
@@ -6,12 +6,13 @@ for longer than its day, and only a look at all that waits tells. Without ``--ap
     belfry day-files sweep                what would be removed
     belfry day-files sweep --apply        removes it
 
-A file has a name that is used once, so what nothing refers to now nothing will refer to later, but
-for a file that was written this moment. That one is for a day which is far ahead, and only files
-whose day is over are looked at.
+Each name of a file is used once. So a file without a reference now will have none later, except a
+file that was written this moment. That one is for a day far ahead, and only files whose day is over
+are looked at.
 
 Where a worker was killed amid writing, a file system may keep an unfinished file (`.part`), which
-nothing refers to and nobody goes on with.  One that is as old goes as well, whatever its day.
+has no reference and is never completed. Such a file of the same age is removed as well, whatever
+its day.
 
 Exports and backups read payloads back from here (`whole`): a line without its payload would be a
 loss that nobody sees.
@@ -55,7 +56,7 @@ Apply = Annotated[bool, typer.Option("--apply", help="Do it; without this, only 
 class FileSweep(NamedTuple):
     """What a sweep has found: files by whether they may go, and the bytes of those that may.
 
-    `unfinished` are those that a worker has left behind which was killed amid writing.
+    `unfinished` are files of workers that were killed while they wrote.
     """
 
     ahead: int
@@ -167,14 +168,14 @@ def _referred(session: Session) -> set[DayFile]:
 
 
 def _stands_of(row: bytes) -> bytes:
-    """What stands in a row for a payload that is away; empty where it is there."""
+    """The reference in a row to a payload that lies elsewhere; empty if the row has its payload."""
     from belfry.store.layout.day_files import of_row
 
     return of_row(row) or b""
 
 
 def _file_of(stands: bytes) -> DayFile:
-    """The file that is referred to; raises `CommandError` for what this release cannot read."""
+    """The file of a reference; raises `CommandError` if this release cannot read the reference."""
     from belfry.store.layout.day_reference import decode_reference
 
     try:
@@ -184,7 +185,7 @@ def _file_of(stands: bytes) -> DayFile:
 
 
 def _store(session: Session) -> DayStore:
-    """The store of the settings; raises `CommandError`, and `WrongUse` where there is none."""
+    """The store of the settings; raises `CommandError`, and `WrongUse` if they name no store."""
     from belfry.host.object_store import NoStore
     from belfry.outputs.day_store import day_store
     from belfry.settings import Settings

@@ -1,6 +1,7 @@
 """Days off as people give them: dates, days of the week, a file, an iCalendar file, a country.
 
-`belfry calendar set` takes what somebody has written down, and `import` what somebody else keeps:
+`belfry calendar set` takes days that somebody has written down, and `import` days from a published
+source:
 
     --day 2026-12-25                 a date, as ISO 8601 writes it
     --file de.txt                    a date a line; what follows # is a remark
@@ -108,7 +109,7 @@ def imported(ics: Path | None, country: str | None, years: tuple[int, int]) -> I
 
 
 def days_in(file: Path | None) -> list[str]:
-    """The dates in a file; `WrongUse` names file and line of one that is none.
+    """The dates in a file; `WrongUse` names file and line of a text that is not a date.
 
     A byte-order mark at the begin, as some editors write it, is let pass. Lines that are empty or
     hold a remark alone are skipped.
@@ -137,7 +138,7 @@ def day_off(given: str, place: str = "") -> str:
 
 
 def weekdays(given: str | None) -> list[str]:
-    """Names of days, in capitals; `WrongUse` for one that is none."""
+    """Names of days, in capitals; `WrongUse` for any other word."""
     found = [each.strip().upper() for each in (given or "").split(",") if each.strip()]
     for each in found:
         if each not in DAY_NAMES:

@@ -46,8 +46,8 @@ def texts(files: Iterable[Path]) -> Iterator[tuple[str, str]]:
 def days_named(file: str, kind: str, which: str, years: Years) -> tuple[list[str], str]:
     """The days off that a file names, and where they are from; ValueError says why there are none.
 
-    `kind` is `country`, a code such as DE-BY, or `ics`, a file from the folder of that which names
-    it; from the working directory where that came by standard input.
+    `kind` is `country`, a code such as DE-BY, or `ics`, a file in the folder of the file that names
+    it, or in the working directory if the declaration came by standard input.
     """
     from belfry.client.imported_days import days_of_country, days_of_ics
 

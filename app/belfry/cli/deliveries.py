@@ -11,9 +11,9 @@ commands are for the two cases in which a person has to look:
     $ belfry deliveries replay --fire-id 0b6e…
     replayed 1: belfry delivers them now
 
-They read the topics of deliveries and of lifecycle from Kafka, and write what is to be replayed
-there. No worker has to run for that, but some dispatcher has to before anything is delivered. A
-receiver that remembers fire ids is not harmed by a replay.
+They read the topics of deliveries and of lifecycle from Kafka, and write replays there. No worker
+has to run for that, but some dispatcher has to before anything is delivered. A receiver that
+remembers fire ids is not harmed by a replay.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 DELIVERIES: Final = "code, schedule, fire, attempt, target, and why"
 Tenant = Annotated[str | None, typer.Argument(help="Only this tenant's.", metavar="TENANT")]
 Open = Annotated[
-    bool, typer.Option("--open", help="Those that have no end yet, instead of those given up.")
+    bool, typer.Option("--open", help="Deliveries that have no end yet, instead of those given up.")
 ]
 Older = Annotated[
     int,
@@ -73,7 +73,7 @@ def list_(
     """List the deliveries that were given up within the last 14 days, and why.
 
     With --open those of the last 7 days that have no end: `waiting` for a dispatcher, or `retrying`
-    until the next attempt. That a delivery arrived is known of tenants whose lifecycle is ALL.
+    until the next attempt. Arrivals are known only of tenants whose lifecycle is ALL.
     """
     found = list(_chosen(_letters(session, older if still_open else None), tenant, fire_id))
     none = "Every delivery has an end." if still_open else "No delivery was given up."
@@ -91,10 +91,10 @@ def replay(
         bool, typer.Option("--all", help="All of the tenant's, or of everybody's.")
     ] = False,
 ) -> None:
-    """Deliver again what was given up, from the first attempt on and under the same ids.
+    """Deliver given-up events again, from the first attempt on and under the same ids.
 
-    With --open what has no end, besides the attempts that may still be on their way: a receiver may
-    get it twice, under one id.
+    With --open it does so for deliveries without an end. Their attempts may still be on their way:
+    a receiver may get one twice, under one id.
     """
     from belfry.delivery.dead_letters import replay as send
 
@@ -114,9 +114,9 @@ def replay(
 
 
 def _letters(session: Session, open_ms: int | None) -> Iterator[Letter]:
-    """What was given up; or what has been open for so long.
+    """Deliveries that were given up, or that have been open for so long.
 
-    `open_ms` is how long ago its event must have fired, in ms; None asks for what was given up.
+    `open_ms` is how long ago its event must have fired, in ms; None asks for given-up deliveries.
     """
     from belfry.delivery.dead_letters import dead_letters
     from belfry.delivery.open_deliveries import open_deliveries
@@ -158,7 +158,7 @@ def _json(letter: Letter) -> dict[str, Any]:
 def _text(letter: Letter) -> str:
     """A delivery in a line for people."""
     event, state = letter.work.event, letter.work.state
-    # Schedule ids, addresses and what a server answered are others' words.
+    # Schedule ids, addresses and answers of servers are others' words.
     return plain(
         f"{letter.code}  {event.tenant}/{event.schedule_id}  fire {event.fire_id}  attempt"
         f" {state.attempt}  {state.targets[0].url}  {letter.reason}"

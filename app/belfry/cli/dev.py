@@ -69,8 +69,8 @@ class DevOptions:
 
 
 def register(app: typer.Typer) -> None:
-    """Add ``dev`` to the program; it takes no common options, for it makes what these would
-    name.
+    """Add ``dev`` to the program; it takes no common options, for it makes the broker and the
+    registry that these would name.
     """
     app.command("dev")(dev)
 

@@ -1,4 +1,4 @@
-"""What `belfry apply` and `diff` print of objects that differ, and of what became of them.
+"""Lines of `belfry apply` and `diff` on objects that differ, and on the result for each of them.
 
     $ belfry diff belfry.yaml
           object            field         is      becomes

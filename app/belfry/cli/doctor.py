@@ -1,4 +1,4 @@
-"""``belfry doctor``: looks at everything that belfry needs, and says what to do about it.
+"""``belfry doctor``: checks everything that belfry needs, and says what to do.
 
 Nothing is written anywhere.  That is why the clock is judged by what a worker has measured: Kafka
 tells its time only to those who write.
@@ -107,7 +107,8 @@ def _kafka(session: Session, tell_id: Callable[[str], object]) -> Iterator[Check
 def _rights(found: Sequence[Lacking], settings: SharedSettings) -> Iterator[Check]:
     """One line for each right that is missing, or one that says that none is.
 
-    Who asks may be somebody else than the workers, so what is missing is a risk and no problem.
+    The command may run as another user than the workers, so a missing right is a risk and not a
+    problem.
     """
     from belfry.kafka.denials import user_of
 

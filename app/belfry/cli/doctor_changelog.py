@@ -1,8 +1,8 @@
-"""What `belfry doctor` sees of signatures in the changelog: what owners said, and newest records.
+"""Checks of `belfry doctor` on signatures in the changelog: owners' marks, and newest records.
 
-An owner says of its partition when all rows are signed (`kafka/signature_marks.py`), having walked
-through them.  What a stranger writes after that is among the newest records, so these are looked
-at; not all, of which there may be millions.
+An owner says of its partition when all rows are signed (`kafka/signature_marks.py`), after it has
+walked through them. A record that a stranger writes later is among the newest ones. So only these
+are looked at, for there may be millions in all.
 """
 
 from __future__ import annotations
@@ -57,7 +57,9 @@ def judge(
 ) -> Iterator[Check]:
     """What the marks of partitions, and offsets of rows without a signature, mean."""
     if wanted == "trusted" and not any(mark.keys for mark in said.values()):
-        detail = "BELFRY_CHANGELOG is trusted: who may write to the changelog is believed."
+        detail = (
+            "BELFRY_CHANGELOG is trusted: everybody who may write to the changelog is believed."
+        )
         yield Check(NAME, Status.SKIPPED, detail)
         return
     parts = [number for number, mark in said.items() if not mark.whole]
@@ -91,7 +93,7 @@ def judge(
 
 
 def unsigned_rows(records: Iterable[Message]) -> dict[int, list[int]]:
-    """Offsets, by partition, of what a worker may take for a row and nobody signed.
+    """Offsets, by partition, of unsigned records that a worker may take for rows.
 
     An owner that begins to sign writes signed copies of what it has.  The originals lie before them
     until they are compacted away, and so do manifests, of which the newest counts.

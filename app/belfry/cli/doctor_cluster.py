@@ -1,4 +1,4 @@
-"""What `belfry doctor` sees of all workers at once, and of the tenants whose events wait there.
+"""Checks of `belfry doctor` on all workers at once, and on the tenants whose events wait there.
 
 The worker that is asked asks the others, so one that hangs shows as well: it is a member of the
 group and says nothing.  What is judged here is pure; `…_checks` only ask.
@@ -42,7 +42,7 @@ BROKEN: Final = frozenset({"output_topic", "not_served", "later_release", "day_f
 
 
 class Expected(NamedTuple):
-    """What is known of the worker that is asked; the cluster's id where Kafka told it.
+    """Facts on the worker that is asked, and the cluster's id if Kafka told it.
 
     `said` names the checks (`worker`, `clock`) that have told already what is wrong with it.
     `zone_data` is the version beside the command.
@@ -60,7 +60,7 @@ def cluster_checks(
 ) -> Iterator[Check]:
     """One line for each thing that is wrong with some worker, or one that says that nothing is.
 
-    What the checks that `said` names have told of the worker that is asked is not repeated.
+    Facts on the asked worker that the checks in `said` have told already are not repeated.
     """
     from time import time
 
@@ -141,7 +141,7 @@ def _standbys(found: Mapping[str, Any]) -> Iterator[Check]:
 
 
 def _not_said(worker: Mapping[str, Any], said: frozenset[str]) -> Mapping[str, Any]:
-    """A worker without what was told of it already."""
+    """A worker without the facts that were told already."""
     new = dict(worker)
     if "clock" in said:
         new["clock_skew_seconds"] = 0.0
@@ -200,7 +200,7 @@ def _late_s(each: Mapping[str, Any], now_s: float) -> float:
 
 
 def tenant_checks(session: Session) -> Iterator[Check]:
-    """Whose events wait, why, since when and how many; all is well where none do."""
+    """Whose events wait, why, since when and how many; all is well if no tenant's events wait."""
     try:
         found = Remote(session).get("/v1/tenants", waiting="true", sort="waiting", limit=MOST)
     except CommandError as error:

@@ -1,4 +1,4 @@
-"""`belfry doctor`: whether somebody delivers what there is to deliver.
+"""`belfry doctor`: whether a dispatcher runs for the deliveries that wait.
 
 Workers that only fire leave deliveries to others (`--role deliver`).  Where these have ended,
 events come to their topics as ever, no worker is unwell, and webhooks wait, until the topic's
@@ -57,9 +57,9 @@ class Offsets(NamedTuple):
 
 
 def judge(group: str, found: Offsets) -> Iterator[Check]:
-    """What it means that nobody is in the group."""
+    """Findings on a group without members: events that were lost, and events that wait."""
     begins = {number: max(kept, found.done[number]) for number, kept in found.kept.items()}
-    # A group whose position was forgotten says nothing of what was before.
+    # A group whose position was forgotten says nothing of earlier deliveries.
     lost = sum(
         max(0, kept - found.done[number])
         for number, kept in found.kept.items()
@@ -87,7 +87,7 @@ def judge(group: str, found: Offsets) -> Iterator[Check]:
 
 
 def removed_checks(metrics: str) -> Iterator[Check]:
-    """What a worker has counted as removed before it was delivered, of its page of metrics."""
+    """Deliveries that were removed before they arrived, from a worker's page of metrics."""
     lost = int(figure(metrics, f'{REMOVED}{{topic="deliveries"}}') or 0)
     if lost:
         detail = (
@@ -98,7 +98,7 @@ def removed_checks(metrics: str) -> Iterator[Check]:
 
 
 def figure(metrics: str, series: str) -> float | None:
-    """The value of a series on a page of metrics, or None where there is none."""
+    """The value of a series on a page of metrics, or None if the page lacks the series."""
     line = next((each for each in metrics.splitlines() if each.startswith(series + " ")), None)
     return None if line is None else float(line.rpartition(" ")[2])
 

@@ -54,7 +54,7 @@ def group_checks(admin: Any, settings: SharedSettings) -> Iterator[Check]:
 
 
 def judge(found: GroupFacts) -> Iterator[Check]:
-    """What the facts mean."""
+    """The findings that follow from the facts."""
     if not found.workers:
         detail = f"No worker is a member of the group {found.group}."
         yield Check("group", Status.SKIPPED, detail, "start one: belfry worker")

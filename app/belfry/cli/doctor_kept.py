@@ -1,4 +1,4 @@
-"""What `belfry doctor` sees of the words that the owners of partitions have left in Kafka.
+"""Checks of `belfry doctor` on the statements that owners of partitions have left in Kafka.
 
 An owner leaves two things when it takes a partition over, as metadata of offsets: a *statement*,
 which tells the settings that all workers have to share, and an *anchor*, which tells the world that
@@ -93,7 +93,7 @@ def identity_checks(admin: Any, cluster: Any, settings: SharedSettings) -> Itera
 
 
 def contradiction(here: Identity, anchor: Identity | None, *, empty: bool) -> Contradiction | None:
-    """What contradicts the anchor of a partition whose changelog is `empty` or not."""
+    """Contradictions to the anchor of a partition whose changelog is `empty` or not."""
     from belfry.store.identity import logged_contradiction, lost_changelog
 
     if anchor is None:

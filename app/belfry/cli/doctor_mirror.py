@@ -1,4 +1,4 @@
-"""What `belfry doctor` sees of a mirror in the cluster that follows: how old its marks are.
+"""Checks of `belfry doctor` on a mirror in the cluster that follows: how old its marks are.
 
 It reads the last mark of each partition, and does not ask the other cluster: how far behind this
 one is, `belfry mirror status` tells. A mirror that reaches the source writes a mark every five

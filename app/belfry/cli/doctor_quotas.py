@@ -2,7 +2,7 @@
 
 A broker that has a quota for a user or a client id answers at once, and says how long the client is
 to be quiet: belfry is late then, and nothing is wrong anywhere.  Workers count that time.  A tenant
-whose `max_pending` is reached has its next schedules refused, while all that waits goes on.
+whose `max_pending` is reached has its next schedules refused, while its accepted schedules go on.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def throttled_checks(metrics: str) -> Iterator[Check]:
 
 
 def throttled(metrics: str) -> dict[str, float]:
-    """Seconds for which clients were held back, by what they are for."""
+    """Seconds for which clients were held back, by the purpose of the client."""
     found: defaultdict[str, float] = defaultdict(float)
     for line in metrics.splitlines():
         if line.startswith(f"{THROTTLED}{{"):

@@ -1,4 +1,4 @@
-"""What `belfry doctor` sees of belfry's topics: settings, replicas, and what came to lie in some.
+"""Checks of `belfry doctor` on belfry's topics: settings, replicas, refusals and dead letters.
 
 Refused requests, and deliveries that were given up, have to be looked at by somebody.
 """
@@ -32,7 +32,7 @@ LETTERS: Final = {
 
 
 def topic_checks(admin: Any, hidden: set[str], settings: SharedSettings) -> Iterator[Check]:
-    """What is missing or not set as promises need it; topics that are `hidden` are not judged."""
+    """Topics that are missing or not set as promises need it; `hidden` topics are not judged."""
     from confluent_kafka import KafkaException
 
     from belfry.kafka import topics
@@ -64,7 +64,7 @@ def finding(each: TopicProblem, check: str = "topics") -> Check:
 
 
 def replica_checks(cluster: Any, settings: SharedSettings) -> Iterator[Check]:
-    """Partitions that nobody leads, and those with replicas that lag; nothing where there are none.
+    """Partitions without a leader, and those with replicas that lag; empty if all are well.
 
     It is in the metadata that each client gets, so nothing more is asked. Tenants' output topics
     count too, as far as their names begin with belfry's prefix.
@@ -104,8 +104,8 @@ def _some(names: list[str]) -> str:
 def letter_checks(admin: Any, cluster: Any, settings: SharedSettings) -> Iterator[Check]:
     """One line for each topic in which something came to lie lately: refused, or given up.
 
-    Both topics are kept for weeks, so what lies there may be old news. What came within the last
-    hour is counted, by the offsets of that instant.
+    Both topics are kept for weeks, so their records may be old. Records of the last hour are
+    counted, by the offsets of that instant.
     """
     from confluent_kafka import KafkaException
 
@@ -138,5 +138,5 @@ def _since(admin: Any, topic: str, partitions: int) -> int:
     kinds: Any = OffsetSpec
     begins = asked(kinds.for_timestamp(int((time() - LATELY_S) * 1000)))
     ends = asked(kinds.latest())
-    # No offset (-1) where nothing is so new.
+    # No offset (-1) if no record is so new.
     return sum(ends[number] - begin for number, begin in begins.items() if begin >= 0)

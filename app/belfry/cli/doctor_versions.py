@@ -1,7 +1,8 @@
 """`belfry doctor`: of which releases the workers are, and with which time zone data.
 
-Workers with two versions of zone data work, each by its own.  But what a newer one has found may be
-held back at an older one (`later_release`), and a rule whose zone has changed fires at an old hour.
+Workers with two versions of zone data work, each by its own.  But an instant that a newer one has
+found may be held back at an older one (`later_release`), and a rule whose zone has changed fires at
+an old hour.
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ def worker_checks(session: Session, kafka_cluster_id: str | None) -> Iterator[Ch
     status, answer = fetch(f"{url}/healthz/ready")
     if status is None:
         detail = f"No worker answers at {url}: {answer}."
-        # An address that nobody gave is a guess: workers may well run elsewhere.
+        # Without a given address the default is a guess: workers may well run elsewhere.
         given = "http_url" in session.settings.model_fields_set
         found = Status.PROBLEM if given else Status.SKIPPED
         yield Check("worker", found, detail, NO_WORKER)
@@ -77,14 +77,14 @@ def readiness(url: str, status: int, answer: str) -> Check:
 
 
 def said_by(*checks: Check) -> frozenset[str]:
-    """Names of those that tell what is wrong, so that nobody has to repeat it."""
+    """Names of the checks that have told a fault, so that others need not repeat it."""
     return frozenset(
         each.check for each in checks if each.status is Status.PROBLEM and UNTOLD not in each.detail
     )
 
 
 def foreign_checks(metrics: str) -> Iterator[Check]:
-    """What the worker has skipped because nobody of belfry wrote it."""
+    """Records that the worker has skipped because no process of belfry wrote them."""
     for topic, records in foreign_records(metrics):
         yield Check(
             "strangers",
@@ -104,7 +104,7 @@ def foreign_records(metrics: str) -> list[tuple[str, int]]:
 
 
 def keys_checks(metrics: str) -> Iterator[Check]:
-    """Whether an API key of the worker's list ends soon; nothing where there is no list."""
+    """Whether an API key of the worker's list ends soon; empty if there is no list."""
     found = {state: int(figure(metrics, f'{KEYS}{{state="{state}"}}') or 0) for state in KEY_STATES}
     if not any(found.values()):
         return
@@ -128,7 +128,7 @@ def _clock(url: str, metrics: str) -> Check:
 
 
 def skew(metrics: str) -> float | None:
-    """The largest skew in a page of metrics, or None where there is none."""
+    """The largest skew in a page of metrics, or None if the page has none."""
     found = [
         float(line.rpartition(" ")[2]) for line in metrics.splitlines() if line.startswith(SKEW)
     ]

@@ -1,6 +1,6 @@
 """Where a command begins and ends: its arguments, and the exit code.
 
-Typer parses and runs the command. What it raises is told as one sentence where it is expected
+Typer parses and runs the command. An expected error is told as one sentence
 (`belfry.cli.failures`); anything else is a bug of belfry, and is raised with its traceback, so that
 it can be reported. The imports stand in the function, so that `--version` and help do not wait for
 libraries.

@@ -8,8 +8,8 @@ client takes:
     ─► {"payload": b"hi", "headers": [("color", b"green")],
         "http_targets": [{"url": "https://example.org/hook", …}], …}
 
-Payload, key and values of headers are bytes. What is typed becomes bytes as the system would hand
-it to another program (`os.fsencode`), so that text which is no UTF-8 arrives as it was typed. A
+Payload, key and values of headers are bytes. Typed text becomes bytes as the system would hand it
+to another program (`os.fsencode`), so that text that is not UTF-8 arrives as it was typed. A
 payload that is large or binary comes from a file, byte for byte.
 
 There are three payloads that look alike: no option is a null value, which compacted topics read as
@@ -139,7 +139,7 @@ class EventOptions:
             "key": None if self.key is None else os.fsencode(self.key),
             "group": self.group,
             "event_type": self.event_type,
-            # The headers are what was typed, and nothing else.
+            # The headers are those that were typed, and no others.
             "tell_type": False,
             "headers": [_header(each) for each in self.header or ()],
             "http_targets": self._targets(),

@@ -1,8 +1,8 @@
 """``belfry events tail``: a tenant's events as they fire.
 
-The command is an ordinary consumer of the tenant's output topic, with `read_committed`: what it
-shows is what any reader of that topic sees. Without --group it remembers nothing, and begins with
-events from now on.
+The command is an ordinary consumer of the tenant's output topic, with `read_committed`: it shows
+what any reader of that topic sees. Without --group it remembers nothing, and begins with events
+from now on.
 
     $ belfry events tail demo --max 1
     2026-12-01T09:00:00.000Z  hello #0  hello, belfry
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 # Longest wait for one event, so that the end of the time is noticed.
 STEP_S = 0.5
-# Who waits for so long without a first event may wait for one that has fired.
+# After so long without an event, the person may be waiting for one that has already fired.
 QUIET_S = 3.0
 
 TailTenant = Annotated[
@@ -114,7 +114,7 @@ def tail(
         came = 0
 
         def quiet() -> None:
-            """Say what is waited for: an event that fired a moment ago does not come."""
+            """Say which events will come: one that fired a moment ago will not."""
             if existed and not from_beginning and group is None:
                 session.printer.note(
                     f"Waiting for what fires on {events.topic} from now on; --from-beginning shows"

@@ -97,7 +97,7 @@ def _tell_usage(error: TyperException) -> int:
 
 
 def _wrong_number(error: TyperException) -> str | None:
-    """What was given for a number, and what is allowed; None where it is about something else."""
+    """What was given for a number, and what is allowed; None if it is about something else."""
     from pydantic import ValidationError
 
     option: Any = getattr(error, "param", None)
@@ -173,8 +173,8 @@ def _of_kafka(error: Exception) -> tuple[str, int] | None:
 
 def _of_registry(error: Exception) -> tuple[str, int] | None:
     """The same for errors of the schema registry."""
-    # Looked up rather than imported: the registry's client is slow to import, and who has not
-    # imported it cannot have raised its errors.
+    # Looked up rather than imported: the registry's client is slow to import, and a command that
+    # has not imported it cannot have raised its errors.
     answers = sys.modules.get("belfry.registry.answers")
     if answers is not None and isinstance(error, answers.RegistryError):
         return str(error), Exit.ERROR
@@ -218,7 +218,7 @@ def _input(setting: str, given: object) -> str:
 
 
 def confirmed(question: str, unasked: str) -> bool:
-    """Whether somebody at the terminal says yes; `WrongUse` (`unasked`) where nobody can.
+    """Whether the person at the terminal says yes; `WrongUse` (`unasked`) without a terminal.
 
     Ctrl-C and Ctrl-D are a no.
     """
@@ -235,7 +235,7 @@ def confirmed(question: str, unasked: str) -> bool:
 
 
 def ask_to_begin(question: str) -> None:
-    """Go on where somebody says yes; nobody does where nobody can be asked."""
+    """Go on after a yes; raises `CommandError` after a no, and `WrongUse` without a terminal."""
     unasked = "Nobody can be asked here: say --yes to begin, or --dry-run to count alone."
     if not confirmed(question, unasked):
         raise CommandError("Nothing was begun.")

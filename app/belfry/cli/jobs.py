@@ -6,8 +6,8 @@
     POST …/jobs            the job                                    it has an id
     GET  …/jobs/ID         its progress, four times a second          until it has ended
 
-The job runs in the owners of the partitions, and not here. So what is interrupted here, or cannot
-reach its worker any more, has lost the bar of progress alone; `belfry bulk get` shows the job.
+The job runs in the owners of the partitions, and not here. So a command that is interrupted, or
+cannot reach its worker any more, loses only the bar of progress; `belfry bulk get` shows the job.
 """
 
 from __future__ import annotations
@@ -62,8 +62,8 @@ def followed(
     """The job once it has ended; its progress is shown where somebody looks.
 
     `expected` is what of the job counts, and how far that will go: ``("matched", 1204)`` or
-    ``("fired", 720)``. It blocks, with a look every `LOOK_S` seconds. Raises `CommandError` where
-    the worker does not answer; the job goes on all the same.
+    ``("fired", 720)``. It blocks, with a look every `LOOK_S` seconds. Raises `CommandError` if the
+    worker does not answer; the job goes on all the same.
     """
     what, most = expected
     with progress_of(session.printer) as tell:

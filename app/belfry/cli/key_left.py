@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def with_key_left(
     tenant: str, left: KeyToDestroy | None, told: dict[str, Any], text: str
 ) -> tuple[dict[str, Any], str]:
-    """What a removal tells programs and people, with the secret that is to be destroyed."""
+    """The removal in words for programs and people, with the secret that is to be destroyed."""
     from belfry.tenants.shredding import check_command, destroy_advice
 
     if left is None:

@@ -85,7 +85,7 @@ def get(
 ) -> None:
     """Show a schedule; for a day after its end, how it ended.
 
-    Exit code 3 when there is none.
+    Exit code 3 if there is no such schedule.
     """
     asked = {"next": following or None, "last": last or None}
     found = Remote(session).get(schedule_path(tenant, schedule_id), **asked)
@@ -106,7 +106,8 @@ def list_(
 ) -> None:
     """List a tenant's schedules, by id, or by due instant where a range is given.
 
-    A long list is no snapshot: what changes meanwhile may be missed or shown twice. Example:
+    A long list is not a snapshot: a schedule that changes meanwhile may be missed or shown twice.
+    Example:
 
     belfry schedule list demo --prefix order/
     """
@@ -128,7 +129,7 @@ def list_(
 def pages(
     remote: Remote, path: str, name: str, query: dict[str, Any], limit: int | None
 ) -> Iterator[dict[str, Any]]:
-    """What a list holds under this name, page after page, up to a limit.
+    """The items of a list under this name, page after page, up to a limit.
 
     `query` goes with every page, and `cursor` says where the next one begins. A page is asked for
     when the one before has been used, so a long list needs no memory. Raises `CommandError`.

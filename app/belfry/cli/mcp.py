@@ -1,14 +1,14 @@
 """``belfry mcp``: belfry for agents, by the Model Context Protocol over standard input and output.
 
 Each tool is a call of a worker's HTTP port with the key of the settings, so a client of this
-protocol may do what the key may do. Standard output carries the protocol alone: the SDK diverts
-what else is printed to standard error.
+protocol may do what the key may do. Standard output carries the protocol alone: the SDK diverts all
+other output to standard error.
 
     agent ── JSON-RPC over stdin, stdout ──► belfry mcp ── HTTP, Authorization: Bearer ──► worker
 
 The server's event loop reads and answers, and a thread of its own makes each call, so a slow worker
-does not hold up the next call. What the worker refuses is an answer with `is_error` and a sentence,
-and never ends the server. What the tools are is told in `belfry.cli.mcp_tools`.
+does not hold up the next call. A refusal of the worker is an answer with `is_error` and a sentence,
+and never ends the server. `belfry.cli.mcp_tools` has the tools.
 
 The protocol is modelcontextprotocol.io; the SDK is the extra `mcp`, which is imported when the
 command runs.
@@ -106,7 +106,7 @@ def _described(tool: AgentTool) -> Tool:
         title=tool.title,
         description=tool.description,
         input_schema=tool.arguments.model_json_schema(),
-        # What is empty is left out of answers, so nothing with a default is promised.
+        # Answers leave out empty fields, so no field with a default is promised.
         output_schema=tool.answers.model_json_schema(mode="validation"),
         annotations=ToolAnnotations(
             read_only_hint=tool.reads,
@@ -119,7 +119,7 @@ def _described(tool: AgentTool) -> Tool:
 def _answered(
     tools: dict[str, AgentTool], remote: Remote, name: str, arguments: dict[str, Any]
 ) -> CallToolResult:
-    """The outcome of a call: the worker's answer, or what is wrong in a sentence."""
+    """The outcome of a call: the worker's answer, or the mistake in a sentence."""
     import orjson
     from mcp.types import CallToolResult, TextContent
 
@@ -137,7 +137,7 @@ def _answered(
 
 
 def _told(error: CommandError) -> str:
-    """What is wrong, with what a program knows it by where the worker refused it."""
+    """What is wrong, with the code of the refusal if it was the worker that refused."""
     if not isinstance(error, WorkerRefusal):
         return str(error)
     return f"{error} ({error.code}, HTTP {error.status})"

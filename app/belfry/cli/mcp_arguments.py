@@ -42,7 +42,7 @@ class OfSchedule(OfTenant):
 
 
 class ScheduleArguments(ScheduleBody, OfTenant):
-    """A schedule to create, or to put in the place of what is there."""
+    """A schedule to create, or to replace the present one of its name."""
 
     replace: bool = Field(
         False, description="Replace a schedule of this id; without it another one is a conflict."

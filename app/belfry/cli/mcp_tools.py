@@ -1,15 +1,15 @@
 """The six tools of `belfry mcp`, each a call of a worker's HTTP port.
 
-A tool's arguments have the names of the HTTP API, and its answer is that of the API. What an
-argument may be is judged by the worker, which also checks rights and budgets and writes the audit
-log. Here it is only seen to that no argument is unknown, for those of an address would be lost
-otherwise, and that names are there, for an empty one would lead to another address.
+A tool's arguments have the names of the HTTP API, and its answer is that of the API. The worker
+judges the values of arguments; it also checks rights and budgets and writes the audit log. This
+module checks two things only. An unknown argument is refused, for otherwise it would be lost. A
+name may not be empty, for an empty one would lead to another address.
 
     {"name": "cancel_schedule", "arguments": {"tenant": "demo", "schedule_id": "order/4711"}}
         ──► DELETE /v1/tenants/demo/schedules/order%2F4711
         ◄── {"outcome": "CANCELLED", …}
 
-What they take is told by the models of `belfry.cli.mcp_arguments`, whose schemas an agent reads.
+The models of `belfry.cli.mcp_arguments` say what they take; an agent reads their schemas.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ Given = dict[str, Any]
 class AgentTool:
     """A tool: what it is called, what it takes and answers, and how the worker is asked.
 
-    `name` is what an agent calls, `title` and `description` are what it reads beforehand.
+    An agent calls it by `name`, and reads `title` and `description` beforehand.
     """
 
     name: str
@@ -66,7 +66,7 @@ class AgentTool:
     def call(self, remote: Remote, arguments: Given) -> Any:
         """The worker's answer as JSON; an argument that is null counts as not given.
 
-        Raises `CommandError` for what is wrong with the arguments, and for what the worker refuses.
+        Raises `CommandError` for wrong arguments, and if the worker refuses the call.
         """
         known = [*self.arguments.model_fields]
         unknown = [name for name in arguments if name not in known]
@@ -89,7 +89,7 @@ def _check_name(name: str, value: object) -> None:
 
 
 def _schedule(remote: Remote, given: Given) -> Any:
-    """Create a schedule, or put it in the place of what is there."""
+    """Create a schedule, or replace the present one of its name."""
     # The rest of the arguments is a body as the HTTP API takes it, without the tenant.
     tenant, replace = given.pop("tenant"), given.pop("replace", False)
     if not isinstance(replace, bool):
@@ -100,7 +100,7 @@ def _schedule(remote: Remote, given: Given) -> Any:
 
 
 def _cancel(remote: Remote, given: Given) -> Any:
-    """End a schedule; what is left of the arguments goes into the address.
+    """End a schedule; the other arguments go into the address.
 
     A version becomes the header `If-Match`, so a schedule that has changed meanwhile is left alone
     (412 from the worker, which is an error of the tool).

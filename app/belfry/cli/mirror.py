@@ -104,7 +104,7 @@ def run(
 def status(session: Session, *, source: SourceHosts = None) -> int:
     """How far each partition was carried, and how far behind the source it is.
 
-    Exit code 1 where a partition follows nobody. Example:
+    Exit code 1 if a partition follows no source. Example:
 
     belfry mirror status --source kafka-a:9092
     """
@@ -123,9 +123,9 @@ def status(session: Session, *, source: SourceHosts = None) -> int:
 def verify(session: Session, *, source: SourceHosts = None) -> int:
     """Compare both sides schedule by schedule, as of what was carried.
 
-    What the source has changed since is counted, and not compared. What lies in two partitions of
-    this side, as a key group that moves must not, is named. Exit code 4 where the sides differ, or
-    something is doubled. Example:
+    Later changes of the source are counted, and not compared. It names schedules that lie in two
+    partitions of this side, which must not happen when a key group moves. Exit code 4 if the sides
+    differ, or if a schedule lies twice. Example:
 
     belfry mirror verify --source kafka-a:9092
     """

@@ -15,7 +15,7 @@ from belfry.schedules.instants import format_instant
 
 
 def lines(source: Side, target: Side) -> Iterator[Told]:
-    """What the source holds behind the marks, partition after partition."""
+    """The records of the source behind the marks, partition after partition."""
     for partition, each in losses(source, target):
         record = {"partition": partition, **_shown(each)}
         yield record, f"{record['what']:8} {partition}@{record['offset']}  {_text(each)}"

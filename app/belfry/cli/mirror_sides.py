@@ -30,7 +30,7 @@ Told = tuple[dict[str, Any], str]
 
 @contextmanager
 def told() -> Iterator[None]:
-    """Within it, what a mirror raises is an error of the command."""
+    """Within it, an error of a mirror becomes an error of the command."""
     from belfry.mirror.beginnings import CannotMirror
     from belfry.recovery.partition_evidence import CannotRecover
 
@@ -39,7 +39,7 @@ def told() -> Iterator[None]:
     except (CannotMirror, CannotRecover) as error:
         raise CommandError(str(error)) from None
     except BrokenPipeError:
-        # Who reads the output has gone, and no broker.
+        # The reader of the output has gone, not a broker.
         raise
     except ConnectionError as error:
         raise CommandError(
@@ -49,7 +49,7 @@ def told() -> Iterator[None]:
 
 
 def servers(session: Session, source: str | None) -> str | None:
-    """The brokers of the source, by option or setting; None where neither names them."""
+    """The brokers of the source, by option or setting; None if neither names them."""
     return source or session.settings.mirror_source
 
 

@@ -1,6 +1,6 @@
 """``belfry mirror take-over``, ``fence`` and ``lost``: the one side ends, and the other begins.
 
-What is lost is listed from what the source holds behind the marks, and never guessed.
+Losses are listed from the records of the source behind the marks, and never guessed.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ def take_over(
 ) -> int:  # fmt: skip
     """Make this cluster the active side; changes nothing without --apply.
 
-    The source is fenced first, and what is left is carried, so nothing is lost. Where it cannot be
-    reached, --without-source takes over with what is here: stop its workers, for it may still fire.
-    An interrupted take-over is repeated as it is. Example:
+    The source is fenced first, and the rest is carried, so nothing is lost. If it cannot be
+    reached, --without-source takes over with the records that are here: stop its workers, for it
+    may still fire. Repeat an interrupted take-over with the same command. Example:
 
     belfry mirror take-over --source kafka-a:9092 --apply
     """
@@ -81,10 +81,9 @@ def fence(session: Session, *, source: SourceHosts = None, apply: Apply = False)
 
 
 def lost(session: Session, *, source: SourceHosts = None) -> int:
-    """List what the source holds that was not carried: requests, and fires that come once more.
+    """List records of the source that were not carried: requests, and fires that come once more.
 
-    Before a take-over it lists what would be lost by one now. Exit code 4 where there is anything.
-    Example:
+    Before a take-over it lists the losses of one now. Exit code 4 if there is any. Example:
 
     belfry mirror lost --source kafka-a:9092 -o jsonl
     """

@@ -32,8 +32,8 @@ _SECONDS: Final = re.compile(r"[0-9]+(\.[0-9]+)?")
 def seconds(text: str) -> float:
     """A time to wait, in seconds: plain numbers are seconds, as everywhere on a command line.
 
-    ``60``, ``1.5``, ``90s`` and ``PT1M30S`` are read. Raises ValueError for what is no duration;
-    its hint says plain seconds, and not milliseconds as elsewhere.
+    ``60``, ``1.5``, ``90s`` and ``PT1M30S`` are read. Raises ValueError if the text is not a
+    duration; its hint says plain seconds, and not milliseconds as elsewhere.
     """
     if _SECONDS.fullmatch(text):
         return float(text)
@@ -48,7 +48,7 @@ def ago(text: str) -> int:
     """An instant, or how long ago it was: epoch milliseconds.
 
     ``2h`` is two hours before now by this machine's clock, and ``2026-12-01T09:00:00Z`` is that
-    instant. Raises ValueError for what is neither.
+    instant. Raises ValueError if the text is neither a duration nor an instant.
     """
     try:
         return int(time() * 1000) - parse_duration(text)
@@ -78,7 +78,7 @@ RequestId = Annotated[
 
 
 def _checked_version(given: str | None) -> str | None:
-    """A version, with or without its generation; Typer tells what is none."""
+    """A version, with or without its generation; Typer refuses any other text."""
     if given is not None and expected_from(given) is None:
         raise typer.BadParameter(
             f"{given[:60]!r} is no version: give one, such as 3, or one with its generation, such"
@@ -138,7 +138,7 @@ class RequestOptions:
     timeout: Timeout = None
 
     def arguments(self) -> dict[str, Any]:
-        """What the client's methods take, without what was not given; the timeout is in seconds."""
+        """Arguments of the client's methods, without those not given; the timeout is in seconds."""
         found = {
             "request_id": self.request_id,
             "expected_version": self.expected_version,

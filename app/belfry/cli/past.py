@@ -1,7 +1,7 @@
 """``belfry schedule history``, ``belfry tenant history|counts|statistics``: what was, what will be.
 
-All of it is read from a worker over HTTP, page after page, so that a long answer comes as it is
-read. A history holds what the tenant's lifecycle level lets be written: fires at ALL alone.
+The commands ask a worker over HTTP, page after page, and print a long answer while they read it. A
+history holds what the tenant's lifecycle level lets be written: fires at ALL alone.
 
     what           from                               how exact
     history        lifecycle events, kept by workers  each event that the level lets be written
@@ -9,7 +9,7 @@ read. A history holds what the tenant's lifecycle level lets be written: fires a
     statistics     hours, counted from the events,    lateness as a share within a second
                    and from commits
 
-What is late is counted from the due instant to the commit, from which on a reader sees the event.
+Lateness is the time from the due instant to the commit, from which on a reader sees the event.
 """
 
 from __future__ import annotations
@@ -65,14 +65,14 @@ def history(
     ] = None,
     limit: Most = None,
 ) -> None:
-    """Show what became of a schedule and of the requests on it, oldest first.
+    """Show the history of a schedule and of the requests on it, oldest first.
 
     Fires are written where the tenant's lifecycle is ALL. Example:
 
     belfry schedule history demo order/4711
     """
     path = f"{schedule_path(tenant, schedule_id)}/history"
-    # What is not asked for is not sent: a worker of the release before does not know it.
+    # An option without a value is not sent: a worker of the release before does not know it.
     order, only = "newest" if newest else None, outcome or None
     _tell(session, path, {"from": from_, "until": until, "order": order, "outcome": only}, limit)
 
@@ -85,7 +85,7 @@ def of_tenant(
     until: Until = None,
     limit: Most = None,
 ) -> None:
-    """Show what became of all schedules of a tenant and of the requests on them, oldest first."""
+    """Show the history of all schedules of a tenant and of the requests on them, oldest first."""
     _tell(session, f"{tenant_path(tenant)}/history", {"from": from_, "until": until}, limit)
 
 
@@ -169,7 +169,7 @@ def lateness(due_at: str, at: str) -> str:
 
 
 def _tell(session: Session, path: str, query: dict[str, Any], limit: int | None) -> None:
-    """Print events page after page, or say that there are none.
+    """Print events page after page, or say that there is none.
 
     `path` is that of a history, `query` its range, `limit` the most events, None for all. The first
     event is asked for before anything is printed, so that an empty range is told as such.

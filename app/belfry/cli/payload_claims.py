@@ -1,9 +1,9 @@
-"""What refers to stored payloads, in all topics of a belfry: rows, requests, events, refusals.
+"""References to stored payloads in all topics of a belfry: rows, requests, events, refusals.
 
     1  where the changelog ends, to follow it from there later
-    2  the changelog: what waits claims, and up to where requests are taken in
-    3  requests behind that, refusals, deliveries and output topics
-    4  what the changelog has more by now, as often as wanted, and at last what the topics of 3 have
+    2  the changelog: claims of pending schedules, and the position of requests 3  requests behind
+    that, refusals, deliveries and output topics 4  newer records of the changelog, as often as
+    wanted, and at last those of the topics of 3
 
 A claim moves from a request to a row, and from a row to an event.  Read in another order, one that
 moves between two looks would be seen in neither place:
@@ -12,11 +12,12 @@ moves between two looks would be seen in neither place:
     12:00:01  it fires, and its row is gone
     12:00:02  its output topic is read to an end that is asked for now: the event claims 5f0c…
 
-What is asked for, triggered and cancelled by requests of one step has an event, and no row.  So the
-changelog alone does not show all that is claimed later.
+A schedule that requests of one step create, trigger and cancel has an event, and no row. So the
+changelog alone does not show all later claims.
 
-Each topic is read to the end that it had, behind open transactions, which are waited for.  What
-cannot be read ends the command, so nothing is taken for unclaimed because it was not seen.
+Each topic is read to the end that it had, behind open transactions, which are waited for.  A record
+that cannot be read ends the command. So an object never counts as unclaimed because its claim was
+not seen.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ Claimed = Callable[[Iterable[str]], object]
 
 
 class ClaimReader:
-    """Reads what claims objects, and tells it to `claimed`; nothing is written to Kafka."""
+    """Reads the claims on objects, and tells them to `claimed`; writes nothing to Kafka."""
 
     def __init__(self, session: Session, also: list[str], claimed: Claimed) -> None:
         """`also` are topics beside those that names and policies lead to."""
@@ -59,7 +60,7 @@ class ClaimReader:
         self._behind: dict[tuple[str, int], int] = {}
 
     def waiting(self) -> None:
-        """What waits, by the changelog."""
+        """Claims of pending schedules, by the changelog."""
         judge = judges(self._session)
         changelog, group = self._topic("changelog"), self._topic("client")
 
@@ -90,7 +91,7 @@ class ClaimReader:
         return sum(map(self._take, self._reader.read(starts, ends)))
 
     def since(self) -> None:
-        """What those topics have more than at the last look, also topics that are new."""
+        """Claims in records of those topics since the last look, and in new topics."""
         ends = self._reader.log_ends(self._others(self._reader.topics()))
         starts = {place: self._behind.get(place, 0) for place in ends}
         self._behind = ends
@@ -98,7 +99,7 @@ class ClaimReader:
             self._take(messages)
 
     def follow(self) -> None:
-        """What the changelog has more than at the last look."""
+        """Claims in records of the changelog since the last look."""
         starts = self._followed
         self._followed = self._reader.log_ends(self._of([self._topic("changelog")]))
         for messages in self._reader.read(starts, self._followed):
@@ -135,7 +136,7 @@ class ClaimReader:
 
 
 def _claims_of(row: bytes) -> bytes:
-    """What of a row is kept until its partition is read: all of it where it claims something.
+    """The part of a row that is kept until its partition is read: all of it if it claims something.
 
     Such a row has no payload, and of others the name is enough to count them.
     """
@@ -143,7 +144,7 @@ def _claims_of(row: bytes) -> bytes:
 
 
 def _parts(message: Message) -> Iterator[bytes]:
-    """What of a record may claim something: its value, and its headers as they stand."""
+    """The parts of a record that may hold claims: its value, and its headers as they stand."""
     yield message.value() or b""
     for name, value in headers_of(message):
         yield name.encode() + b" " + (value if isinstance(value, bytes) else str(value).encode())

@@ -4,8 +4,8 @@
     policy there        payload_key_ref: file:shop/payload-keys     below BELFRY_SECRETS_DIR, here
     request             payload: as it was sent the first time
 
-The keys are those that the policy of the schedule's tenant names where it is imported.  They are
-read where the command runs.
+The keys are those of the tenant's policy in the cluster of the import. They are read on the machine
+where the command runs.
 """
 
 from __future__ import annotations

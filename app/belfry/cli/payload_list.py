@@ -2,7 +2,7 @@
 
     add       an object that is old enough, or that was put aside before
     claim     digests that something refers to, in any order and as often as it comes
-    ─►        what is claimed stays or is put back; the rest goes
+    ─►        claimed objects stay or are put back; the rest goes
 
 A digest that is claimed keeps the objects of all tenants that have it: equal content of two tenants
 is rare, and keeping too much harms nobody.
@@ -36,7 +36,7 @@ class PayloadList:
     def __init__(self) -> None:
         self._rows = sqlite3.connect("", isolation_level=None)
         self._rows.execute(f"PRAGMA cache_size = -{CACHE_KIB}")
-        # Nothing is ever taken back.
+        # A claim is never taken back.
         self._rows.execute("PRAGMA journal_mode = OFF")
         self._rows.execute(_TABLE)
         self._rows.execute("BEGIN")

@@ -1,15 +1,15 @@
-"""``belfry payloads readable TENANT``: what can still be read of a tenant's payloads.
+"""``belfry payloads readable TENANT``: which of a tenant's payloads can still be read.
 
 Crypto-shredding is a promise about what is left: ciphertext, and no key. This command looks:
 
     1  secrets     those of --key-ref, of the policy and of those before it that are still in their
-                   topic, where the command runs; what can be read is used to decrypt
+                   topic, where the command runs; those that can be read decrypt the rest
     2  workers     with --http-url: who uses keys of the tenant, or could read these secrets
     3  Kafka       all records of the changelog that are still in its log, requests, refusals,
                    events, deliveries
     4  the store   large payloads, by the key that their first bytes name
 
-It ends with exit code 0 only if nothing can be read, nothing is unknown and no worker has a key. So
+It ends with exit code 0 only if no payload is readable or unknown and no worker has a key. So
 workers have to be asked, unless --no-workers says that there are none. It changes nothing.
 """
 
@@ -62,13 +62,13 @@ def readable(
         bool, typer.Option("--no-workers", help="No worker runs any more, so none is asked.")
     ] = False,
 ) -> int:
-    """Count what can still be read of a tenant's payloads, and what no key reads any more.
+    """Count a tenant's payloads: those that are still readable, and those without a key.
 
     Run it after the tenant was removed and its secret destroyed, with the settings of the workers
     and with --http-url, which asks all workers for the keys that they have. Without it nothing
     counts as shredded, unless --no-workers says that none runs. Topics of requests and
-    events hold payloads as they were sent, until their retention is over. Exit code 4 where
-    anything can be read. Example:
+    events hold payloads as they were sent, until their retention is over. Exit code 4 if any
+    payload can be read. Example:
 
     belfry payloads readable clinic --key-ref file:clinic.keys
     """
@@ -100,7 +100,7 @@ def _formerly(session: Session, tenant: str, given: list[str]) -> tuple[list[str
 
 
 def _secrets(session: Session, tenant: str, references: list[str]) -> Secrets:
-    """What can be read of them here, as a worker with these settings would read it."""
+    """The secrets that can be read here, as a worker with these settings would read them."""
     from belfry.cli.payload_verdict import Secrets
     from belfry.client.key_ring import KeyRing
     from belfry.policies.secrets import BadSecret, SecretPlaces
@@ -135,7 +135,7 @@ def _look(session: Session) -> Look:
 
 
 def _workers(session: Session, tenant: str, references: list[str]) -> dict[str, Any] | None:
-    """What all workers have of the tenant's keys; None where none was to be asked."""
+    """The tenant's keys that all workers have; None if no worker was to be asked."""
     if not session.asks_http:
         return None
     from urllib.parse import urlencode

@@ -2,7 +2,7 @@
 
 The changelog is read from the begin of its log, with rows that were replaced and are not compacted
 yet. Each topic is read to the end that it had when its reading began, behind open transactions,
-which are waited for. What cannot be read ends the command, so nothing is passed over.
+which are waited for. A record that cannot be read ends the command, so none is passed over.
 """
 
 from __future__ import annotations

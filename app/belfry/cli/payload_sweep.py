@@ -1,13 +1,13 @@
-"""A sweep of stored payloads: what nothing refers to is put aside, and removed by a later sweep.
+"""A sweep of stored payloads: it puts unclaimed objects aside, and a later sweep removes them.
 
-    1  list      objects older than the margin, and what earlier sweeps have put aside
-    2  read      what refers to objects: rows, requests, events, backups
-    3  act       put back what is claimed and aside; remove what is aside since a day;
-                 put aside what nobody claims
+    1  list      objects older than the margin, and those that earlier sweeps have put aside 2  read
+    claims on objects: in rows, requests, events, backups 3  act       put back claimed objects from
+    aside; remove objects aside since a day;
+                 put aside unclaimed objects
     4  follow    the changelog, meanwhile and for two minutes, and at last all other topics once
-                 more: what they claim by now is put back
+                 more: objects that they claim by now are put back
 
-An object is named by its content, so a new request may use again what is about to go:
+An object is named by its content, so a new request may use an object that is about to go:
 
     12:00:00  5f0c… is a month old, and nothing claims it
     12:00:05  the sweep looks at it once more: a month old
@@ -16,8 +16,8 @@ An object is named by its content, so a new request may use again what is about 
     12:00:06  the worker commits the row that claims it
     12:00:07  the sweep reads that row, and puts the copy back
 
-No store can remove a file on the condition that nobody has written it since, and the content does
-not tell.  Any other order of these steps is harmless: a worker stores what it claims within the 60
+No store can remove a file only if it was not written since, and the content does not tell. Any
+other order of these steps is harmless: a worker stores an object that it claims within the 60
 seconds before its commit (`FRESH_S` and the time of a transaction), so an object that was stored
 before the look is young, and stays; and one that is stored after the removal is there.  A client
 that finds its object stored does so only where it is younger than an hour.
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from belfry.outputs.stored_payloads import StoredPayload, SweptStore
 
 DAY_MS: Final = 24 * 3_600_000
-# What is aside for so long is removed where nothing claims it.
+# An object that is aside for so long is removed if it is still unclaimed.
 ASIDE_MS: Final = DAY_MS
 LOOK_S: Final = 1.0
 NONE: Final = PayloadSum(0, 0)
@@ -46,9 +46,9 @@ NONE: Final = PayloadSum(0, 0)
 class SweepTerms(NamedTuple):
     """How a sweep is made: instants in epoch ms, and objects a second.
 
-    What was stored at or after `before_ms` is left alone. For `followed_s` seconds the changelog is
-    followed, which is longer than a worker takes from storing a payload to the end of the
-    transaction that claims it.
+    Objects that were stored at or after `before_ms` are left alone. For `followed_s` seconds the
+    changelog is followed, which is longer than a worker takes from storing a payload to the end of
+    the transaction that claims it.
     """
 
     now_ms: float
@@ -59,7 +59,7 @@ class SweepTerms(NamedTuple):
 
 @dataclass(slots=True)
 class SweepResult:
-    """What a sweep has found, and what it has done about it."""
+    """Counts of a sweep: objects that it has found, and what it has done with them."""
 
     listed: int = 0
     young: int = 0
@@ -102,7 +102,7 @@ class PayloadSweep:
         self.found.listed += 1
 
     def read(self, claims: ClaimReader) -> None:
-        """Read what claims objects, in an order in which no claim is missed; and count."""
+        """Read all claims, in an order that misses none; and count."""
         claims.waiting()
         self.found.records = claims.elsewhere()
         claims.follow()
@@ -113,7 +113,7 @@ class PayloadSweep:
         found.aside_over = tally(aside=True, claimed=False)
 
     def act(self, claims: ClaimReader) -> None:
-        """Do it, and put back what turns out to be claimed."""
+        """Do it, and put back objects that turn out to be claimed."""
         self._put_back()
         for tenant, digest in self._paced(aside=True, claimed=False):
             self.store.aside.remove(tenant, digest)
@@ -135,8 +135,8 @@ class PayloadSweep:
     def _follow(self, claims: ClaimReader) -> None:
         """Look again and again, until no step can be under way any more.
 
-        What was asked for, triggered and cancelled in one step was in no row: the last look goes to
-        events as well.
+        A schedule that was created, triggered and cancelled in one step was in no row: the last
+        look goes to events as well.
         """
         self.note(f"Put aside: {self.found.put_aside:,}. Following the changelog for"
                   f" {self.terms.followed_s:.0f} s …")  # fmt: skip
@@ -151,7 +151,7 @@ class PayloadSweep:
             sleep(LOOK_S)
 
     def _look(self, claims: ClaimReader) -> None:
-        """Put back what the changelog claims by now."""
+        """Put back objects that the changelog claims by now."""
         claims.follow()
         self._put_back()
 

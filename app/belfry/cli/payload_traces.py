@@ -1,16 +1,16 @@
-"""What is left of a tenant's payloads, counted by where it lies and who could read it.
+"""Traces of a tenant's payloads, counted by where they lie and who could read them.
 
     row of the changelog    encrypted by key 3f2a…     ─► a secret here makes that key?  decrypt it
     request, refusal        as its sender wrote it     ─► readable, unless a client encrypted it
     event, delivery, retry  as it fired                ─► the same
     stored object           its first nine bytes       ─► name a key that is known, or none
 
-It answers one question: can anybody read this who has what Kafka and the store hold, and the
-secrets that are given? So a payload counts as unreadable only where that is shown. What cannot be
-told, such as a request in a schema that nobody knows, is `UNKNOWN` and never passed over.
+It answers one question: can anybody read this payload who has all data of Kafka and of the store,
+and the given secrets? So a payload counts as unreadable only if that is shown. An undecided case,
+such as a request in an unknown schema, is `UNKNOWN` and never passed over.
 
-A record that does not show the tenant's name anywhere is none of its records, for a name lies in
-Avro and in headers as it is. So others' records are not decoded.
+A record without the tenant's name does not belong to the tenant, for a name lies in Avro and in
+headers in plain bytes. So others' records are not decoded.
 """
 
 from __future__ import annotations
@@ -173,7 +173,7 @@ class PayloadTraces:
         if head[:1] != FORMAT:
             self._add(where, Left.AS_SENT)
         elif key not in self._ids:
-            # A payload that nobody encrypted may begin like this as well.
+            # A plain payload may begin like this as well.
             self._add(where, Left.UNKNOWN)
         elif self._keys is not None and key in self._keys.ids:
             self._add(where, Left.DECRYPTED, key)
@@ -183,7 +183,7 @@ class PayloadTraces:
     def _written(self, where: str, payload: bytes | None, headers: Headers) -> None:
         """A payload as somebody wrote it, with its headers; empty where it lies elsewhere.
 
-        A header that names no key of the tenant is none that its clients have written.
+        If a header names no key of the tenant, its clients have not written that header.
         """
         keys = [value.decode(errors="replace") for name, value in headers if name == KEY and value]
         sealed = bool(keys) and is_key_of(self._tenant, keys[-1])
@@ -193,7 +193,7 @@ class PayloadTraces:
             self._claims += 1
 
     def no_store(self, where: str) -> None:
-        """No store was there to be read; after all else, which claims what lies in one."""
+        """Count the claims as unknown, for no store can be read; call it last."""
         if self._claims:
             self.found[Trace(where, Left.UNKNOWN, "")] += self._claims
 

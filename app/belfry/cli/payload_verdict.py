@@ -1,11 +1,11 @@
-"""What `belfry payloads readable` says of what it has found, to programs and to people.
+"""The verdict of `belfry payloads readable`, in JSON for programs and in words for people.
 
     Not shredded: 1 payloads of clinic can be read, of 0 it cannot be told.
       secret file:clinic.keys is not here: file:clinic.keys cannot be read: No such file
               1  belfry.schedules  as it was sent
             204  belfry.changelog  under key 3f2a…, no secret here decrypts it
 
-Nothing counts as shredded while anybody may have a key, or while it is not known who has one.
+Payloads do not count as shredded while anybody may have a key, or while the holders are unknown.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ WORDS: Final = {
     "by_client": "encrypted by a client",
     "unknown": "cannot be told",
 }
-# What workers say of which none runs.
+# The answer of workers if none runs.
 NO_WORKERS: Final[dict[str, Any]] = {"workers": [], "silent": []}
 
 
 class Secrets(NamedTuple):
     """The keys that can be made where the command runs, and of which references.
 
-    `missing` says of each other reference why nothing was read; some of it may be there.
+    `missing` says of each other reference why it was not read; a part of it may exist.
     """
 
     ring: KeyRing | None
@@ -47,7 +47,7 @@ def told_of(
     readable, unknown = traces.count(*READABLE), traces.count(Left.UNKNOWN)
     asked = workers or NO_WORKERS
     having = [each for each in asked["workers"] if each["in_use"] or each["readable"]]
-    # Ciphertext alone shows nothing: the secret may lie where nobody has looked.
+    # Ciphertext alone proves nothing: the secret may lie where this command has not looked.
     unnamed = bool(traces.count(Left.ENCRYPTED)) and not (secrets.readable or secrets.missing)
     held = bool(secrets.readable or secrets.there or having or asked["silent"])
     return {

@@ -1,13 +1,14 @@
-"""``belfry payloads sweep``: stored payloads that nothing refers to any more.
+"""``belfry payloads sweep``: stored payloads without a reference to them.
 
 Workers store large payloads elsewhere and remove none, since no worker knows the last event that
 claims one. The sweep reads all topics and knows. Without ``--apply`` it only counts:
 
-    belfry payloads sweep                         what would be put aside
-    belfry payloads sweep --apply                 puts it aside; a later sweep removes it
+    belfry payloads sweep                         counts unclaimed payloads belfry payloads sweep
+    --apply                 puts them aside; a later sweep removes them
 
-What it does in which order, and why, is told in `belfry.cli.payload_sweep`; what it reads in
-`belfry.cli.payload_claims`. Run it where the settings of the workers are, once a day for instance.
+`belfry.cli.payload_sweep` has the order of its steps with the reasons, and
+`belfry.cli.payload_claims` has the topics that it reads. Run it with the settings of the workers,
+once a day for instance.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 # Seconds. Requests that carry a claim may be under way for so long: in an outbox, in a program that
 # stores first and schedules later.
 LEAST_S = 24 * 3600.0
-# Seconds. What a worker has stored counts as stored for 60, and then its transaction begins.
+# Seconds. A worker relies on its stored object for 60, and then its transaction begins.
 STORED_S = 110.0
 
 OlderThan = Annotated[
@@ -41,7 +42,7 @@ OlderThan = Annotated[
         "--older-than",
         parser=seconds,
         metavar="DURATION",
-        help="Only what was stored so long ago; 24h at least.",
+        help="Only objects that were stored so long ago; 24h at least.",
     ),
 ]
 Also = Annotated[
@@ -58,7 +59,7 @@ Backups = Annotated[
     typer.Option(
         "--backup",
         metavar="FILE",
-        help="A backup or export that may be restored: keep what it claims; repeatable.",
+        help="A backup or export that may be restored: keep objects that it claims; repeatable.",
     ),
 ]
 PerSecond = Annotated[
@@ -70,7 +71,7 @@ Apply = Annotated[bool, typer.Option("--apply", help="Do it; without this, only 
 
 def register(app: typer.Typer) -> None:
     """Add ``payloads`` to the program."""
-    group = Program(help="Payloads: stored ones that nothing claims, and what can be read.")
+    group = Program(help="Payloads: stored ones without a claim, and those that can be read.")
     group.command("sweep")(with_session(sweep))
     group.command("readable")(with_session(readable))
     app.add_typer(group, name="payloads")
@@ -85,12 +86,12 @@ def sweep(
     per_second: PerSecond = 100,
     apply: Apply = False,
 ) -> int:
-    """Count stored payloads that nothing claims; put them aside with --apply.
+    """Count stored payloads without a claim; put them aside with --apply.
 
-    Reads BELFRY_PAYLOAD_STORE, and all that may claim something there: schedules that wait,
-    requests on their way, events for as long as their topics keep them. What is put aside lies in
-    the folder .swept of the store; a sweep a day later or more puts back what is claimed by then,
-    and removes the rest. Example:
+    Reads BELFRY_PAYLOAD_STORE, and everything that may claim an object there: pending schedules,
+    requests on their way, events for as long as their topics keep them. Objects put aside lie in
+    the folder .swept of the store; a sweep a day later or more puts back those that are claimed by
+    then, and removes the rest. Example:
 
     belfry payloads sweep --older-than 30d --apply
     """
@@ -129,7 +130,7 @@ def sweep(
 
 
 def _store(session: Session) -> SweptStore:
-    """The store of the settings; raises `CommandError` where there is none."""
+    """The store of the settings; raises `CommandError` if they name no store."""
     from belfry.host.object_store import NoStore
     from belfry.outputs.payload_store import payload_files
     from belfry.outputs.stored_payloads import SweptStore
@@ -149,7 +150,7 @@ def _store(session: Session) -> SweptStore:
 
 
 def _keep(run: PayloadSweep, backups: list[Path]) -> None:
-    """Keep what files of JSON lines claim."""
+    """Keep objects that files of JSON lines claim."""
     from belfry.wire.claim_check import claims_in
 
     for file in backups:

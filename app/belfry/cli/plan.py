@@ -130,7 +130,7 @@ def constants_of(file: Path | None) -> Constants:
     """The shipped constants, under those of a file.
 
     A file need not have all of them. Raises `WrongUse` for a file that cannot be read, and
-    `BadConstants` for what is no constant.
+    `BadConstants` for a wrong name or value in it.
     """
     from importlib.resources import files
 

@@ -1,6 +1,6 @@
 """Policies as commands reach them: through Kafka, or over HTTP where --http-url names a worker.
 
-Over HTTP a key of the role `operate` is enough, or `admin` for what is the tenant's own: no Kafka
+Over HTTP a key of the role `operate` is enough, or `admin` for fields of the tenant's own: no Kafka
 credentials, no registry.
 
 Commands call `policies_of` and do not ask which way it is. The two ways differ in this:
@@ -31,9 +31,9 @@ PAGE: Final = 1000
 
 
 class PolicyStore(Protocol):
-    """What commands need of the policies, through Kafka or over HTTP.
+    """Access of commands to policies, through Kafka or over HTTP.
 
-    Methods raise `BelfryError` or `CommandError` for what is refused or does not answer.
+    Methods raise `BelfryError` or `CommandError` for a refusal or a missing answer.
     """
 
     def all(self) -> dict[str, TenantPolicy]:
@@ -54,7 +54,7 @@ class PolicyStore(Protocol):
         """Forget a tenant's policy."""
 
     def to_destroy(self, removed: TenantPolicy | None) -> KeyToDestroy | None:
-        """The secret that a removed policy leaves to its operator; None where there is none."""
+        """The secret that a removed policy leaves to its operator, or None."""
 
     def is_known(self, tenant: str) -> bool:
         """Whether the tenant may have schedules, so that a change of its spread has to mind

@@ -5,8 +5,8 @@ differs from the defaults, and a page begins with it:
 
     payments  lifecycle=ALL  max_pending=100000
 
-A file holds whole policies, as TOML or as JSON. What `belfry tenant list -o json` has printed can
-be read back, so that a file can be made from what is there.
+A file holds whole policies, as TOML or as JSON. The output of `belfry tenant list -o json` can be
+read back, so that a file can be made from the policies in Kafka.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def whole(policy: TenantPolicy) -> str:
 
 
 def _value(value: object) -> str:
-    """A value as it is set: in JSON, `none` for what is not there."""
+    """A value as it is set: in JSON, `none` for a missing one."""
     import orjson
 
     if value is None:
@@ -66,8 +66,8 @@ def _records(file: Path) -> list[dict[str, Any]]:
         [tenants.payments]                       {"tenant": "payments", "max_pending": 100000}
         max_pending = 100000                     one object a line
 
-    What `belfry tenant list -o json` has printed can be read back. Raises OSError for a file that
-    cannot be read, and ValueError for what is none of the three.
+    The output of `belfry tenant list -o json` can be read back. Raises OSError for a file that
+    cannot be read, and ValueError for a text of another form.
     """
     import tomllib
 

@@ -1,10 +1,10 @@
 """``belfry schedule export`` and ``import``: schedules as JSON lines, from one belfry to another.
 
 An export reads the changelog and needs no worker. An import writes requests like any other, so that
-its workers judge them. Both leave what they read as it is.
+its workers judge them. Neither changes the source that it reads.
 
-A line holds what asks for the schedule, and how far it has come: its occurrence, its version, its
-next instant. So an import goes on where the schedule stood and does not begin anew:
+A line holds the request for the schedule, and how far the schedule has come: its occurrence, its
+version, its next instant. So an import goes on where the schedule stood and does not begin anew:
 
     exported   cron 0 9 * * MON, occurrence 12 is next, due 2026-12-07T09:00:00Z
     imported   made, due 2026-12-07T09:00:00.000Z, and its next fire is occurrence 12
@@ -107,16 +107,16 @@ def create_all(
     """Create schedules, print what became of each, and count all; an exit code.
 
     `requests` are fields of requests, read as they are written, so a large file needs no memory.
-    `timeout_s` is for the verdicts of one batch of them. What was cancelled since `since_ms` (epoch
-    ms; None: that does not matter) is left. A refusal weighs more than a conflict. Raises
-    `BelfryError` where Kafka or the workers do not answer: what was created stays.
+    `timeout_s` is for the verdicts of one batch of them. Schedules that were cancelled since
+    `since_ms` (epoch ms; None: that does not matter) are left. A refusal weighs more than a
+    conflict. Raises `BelfryError` if Kafka or the workers do not answer: created schedules stay.
     """
     counts: Counter[str] = Counter()
     with session.client() as client:
         gone = {} if since_ms is None else client.cancelled_since(since_ms)
 
         def wanted() -> Iterator[dict[str, Any]]:
-            """Requests of what was not cancelled since; what was is told at once."""
+            """Requests of schedules that still count; those cancelled since are told at once."""
             for fields in requests:
                 at_ms = gone.get((fields["tenant"], fields["schedule_id"]))
                 if at_ms is None:
@@ -196,7 +196,7 @@ def _opened(source: Path) -> IO[bytes]:
 
 
 def _requests(lines: IO[bytes]) -> Iterator[dict[str, Any]]:
-    """The requests of an export, line by line; `WrongUse` names the line that is none."""
+    """The requests of an export, line by line; `WrongUse` names the first line that is not one."""
     import orjson
 
     from belfry.client.portable import NotPortable, request_fields

@@ -1,8 +1,8 @@
 """``belfry schedule preview``: a rule in words and its next instants, without a broker.
 
-The same code computes them as in a worker (`belfry.schedules.preview`), so that what is shown is
-what fires. The clock is this machine's: a delay counts from now, as it would count from the
-request's arrival.
+The same code computes them as in a worker (`belfry.schedules.preview`), so that the shown instants
+are those that fire. The clock is this machine's: a delay counts from now, as it would count from
+the request's arrival.
 
     $ belfry schedule preview --cron "0 9 * * MON" --tz Europe/Paris --count 1
     …

@@ -7,8 +7,8 @@
 All of it goes to stderr, so that results can be sent elsewhere.
 
 The work tells how far it is, and only then anything is drawn, at most ten times a second. No thread
-draws by itself: `belfry bench` measures on this machine, and partly this very process, and what is
-shown may not be in the figures.
+draws by itself: `belfry bench` measures on this machine, and partly this very process, and the cost
+of the display must not be in the figures.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from belfry.cli.shown import Printer
 
-# Is told what is counted, how many there are by now, and how many there will be.
+# It takes the counted noun, how many there are by now, and how many there will be.
 Tell = Callable[[str, int, int], None]
 # Seconds between two drawings of the bar.
 DRAWN_S: Final = 0.1
@@ -33,7 +33,7 @@ DRAWN_S: Final = 0.1
 
 @contextmanager
 def progress_of(printer: Printer, now_s: Callable[[], float] = monotonic) -> Iterator[Tell]:
-    """What long work is to call as it goes on; the bar is gone behind the block.
+    """The function for long work to call as it goes on; the bar is gone behind the block.
 
     Nothing else may be printed within the block.
     """

@@ -1,7 +1,7 @@
 """A range of instants on the command line: from one on, and before another one or now.
 
 `backfill` and `redrive` take such a range, by ``--from`` and ``--until``. Its end is fixed when the
-command begins, so what happens while the command counts and asks does not come into the range.
+command begins, so later events do not come into the range while the command counts and asks.
 """
 
 from __future__ import annotations

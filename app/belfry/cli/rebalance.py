@@ -85,8 +85,8 @@ def plan(session: Session, *, how: Planning) -> None:
 def apply(session: Session, *, how: Planning, carrying: Carrying, most: Most = None) -> None:
     """Move key groups until the load is even: shows the plan, asks, and waits for each group.
 
-    Workers need BELFRY_KEY_GROUP_MOVES=true. What is interrupted is given again: it plans anew
-    from where groups lie by then. Example:
+    Workers need BELFRY_KEY_GROUP_MOVES=true. Give an interrupted command again: it plans anew from
+    where groups lie by then. Example:
 
     belfry rebalance apply --at-once 2
     """
@@ -153,7 +153,7 @@ def status(session: Session) -> None:
 
 
 def call_off(session: Session, group: GroupNumber) -> None:
-    """Call a move off whose target has not answered; one that is under way goes on.
+    """Call off a move whose target has not answered; a move that is under way goes on.
 
     Example:
 
@@ -203,7 +203,7 @@ def resend(session: Session, group: GroupNumber, *, yes: Yes = False) -> None:
 
 
 def _planned(session: Session, how: Planning) -> Plan:
-    """What there is, measured, and the plan for it."""
+    """The measured loads, and the plan for them."""
     from belfry.cli.rebalance_loads import measured
 
     over_s = OVER_S if how.over is None else how.over

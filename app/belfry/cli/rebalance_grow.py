@@ -5,7 +5,7 @@
 
 Nothing moves by that: new partitions are empty, and `belfry rebalance apply` has groups lie there.
 Each step that was done is left out when the command is given again, so one that was interrupted
-goes on from there. What may not be is refused before anything is changed, with a code.
+goes on from there. A forbidden step is refused with a code, before anything is changed.
 """
 
 from __future__ import annotations
@@ -124,7 +124,7 @@ def _carry_out(session: Session, remote: Remote, growth: Growth, limit_s: float)
 
 
 def _wait(remote: Remote, why_not: Callable[[Mapping[str, Any]], str], limit_s: float) -> None:
-    """Wait until nothing is said against it; raises `CommandError` with what is."""
+    """Wait until no reason speaks against it; raises `CommandError` with the last one."""
     deadline = monotonic() + limit_s
     while why := _said(remote, why_not):
         if monotonic() > deadline:
@@ -133,7 +133,7 @@ def _wait(remote: Remote, why_not: Callable[[Mapping[str, Any]], str], limit_s: 
 
 
 def _said(remote: Remote, why_not: Callable[[Mapping[str, Any]], str]) -> str:
-    """What is against it now; a worker that does not answer, or is silent, may do so soon."""
+    """The reason against it now; a worker that does not answer, or is silent, may do so soon."""
     try:
         return why_not(remote.get(PATH))
     except GrowthRefused as error:

@@ -79,7 +79,7 @@ def measured(session: Session, over_s: float) -> MeasuredTenants:
 
 
 def _of_groups(remote: Remote) -> dict[str, Any]:
-    """What workers tell of key groups; nothing where the worker cannot tell.
+    """The key groups as workers tell of them; empty if the worker cannot tell.
 
     A worker of a release before this one has moved none, and a key that is bound to some tenants is
     not told.

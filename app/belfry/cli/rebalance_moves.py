@@ -2,8 +2,8 @@
 
     ask for the next ones ─► look how all of them stand ─► each that rests makes room ─► …
 
-Nothing is kept but what the workers know. So a command that was interrupted is given again: it
-plans anew from where groups lie by then, and what was asked for goes on by itself meanwhile.
+Only the workers keep state. So give an interrupted command again: it plans anew from where groups
+lie by then, and moves that were asked for go on by themselves meanwhile.
 
 A group that stays where it lay (a bulk job of a tenant is under way, say) is told with the reason,
 and the others go on. One whose target does not answer is called off. One that is on its way for
@@ -24,7 +24,7 @@ from belfry.cli.remote import Remote, WorkerRefusal
 
 PAUSE_S: Final = 0.25
 PATH: Final = "/v1/key-groups"
-# What passes by itself: a worker is away, or groups are on their way.
+# Causes that pass by themselves: a worker is away, or groups are on their way.
 PASSES: Final = frozenset({"group_moves", "too_many_moves", "workers_silent", "starting"})
 ON_ITS_WAY: Final = frozenset({"moving", "arriving", "releasing"})
 
@@ -38,7 +38,7 @@ class WantedMove(NamedTuple):
 
 
 class MoveOutcome(NamedTuple):
-    """What became of one: `why` its group has not moved, None: it has."""
+    """The end of one move: `why` its group has not moved, or None if it has."""
 
     wanted: WantedMove
     why: str | None
@@ -71,9 +71,9 @@ class Mover:
         self._refused_s: float | None = None
 
     def carry_out(self, wanted: Sequence[WantedMove], tell: Tell) -> list[MoveOutcome]:
-        """Move all of these; what became of each, in the order in which they ended.
+        """Move all of these; the end of each, in the order in which they ended.
 
-        Raises `CommandError` where one is on its way for too long, or nothing can be moved.
+        Raises `CommandError` if a move takes too long, or if nothing can be moved.
         """
         left, done = deque(wanted), list[MoveOutcome]()
         while left or self._under_way:
@@ -110,7 +110,7 @@ class Mover:
             self._under_way[wanted.group] = _Asked(wanted, asked["move"], self._now_s())
 
     def _passes(self, error: CommandError) -> None:
-        """Wait for what passes by itself, for as long as a move may take."""
+        """Let an error pass; raise it if it has lasted longer than a move may take."""
         now_s = self._now_s()
         self._refused_s = now_s if self._refused_s is None else self._refused_s
         if now_s - self._refused_s > self._limit_s:
@@ -127,7 +127,7 @@ class Mover:
         except CommandError as error:
             return self._passes(error)
         if found["missing"] or found["silent"]:
-            # What the others know is no answer yet; time goes on for who is under way.
+            # The others have not answered yet; time goes on for a group that is under way.
             found = {**found, "key_groups": None}
         else:
             self._refused_s = None
@@ -139,7 +139,7 @@ class Mover:
         return None
 
     def _ended(self, asked: _Asked, found: dict[str, Any]) -> MoveOutcome | None:
-        """What became of a move; None while it is on its way."""
+        """The end of a move; None while it is on its way."""
         wanted = asked.wanted
         ends = (each for each in found["ended"] if each["group"] == wanted.group)
         why = next((each["why"] for each in ends if each["move"] == asked.move), None)

@@ -1,4 +1,4 @@
-"""Options of `belfry rebalance`: what a plan is made by, and how moves are carried out."""
+"""Options of `belfry rebalance`: the terms of a plan, and how moves are carried out."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ GroupNumber = Annotated[
 
 @dataclass(frozen=True)
 class Planning:
-    """What a plan is made by."""
+    """The terms of a plan."""
 
     partitions: Partitions = None
     within: Within = 0.1

@@ -27,7 +27,7 @@ MOST_MOVES: Final = 20
 
 @dataclass(frozen=True)
 class Plan:
-    """What is there, and what would move over so many partitions, of which each may carry `limit`.
+    """The present loads and the moves over so many partitions, of which each may carry `limit`.
 
     Shares are parts of the whole.
     """
@@ -47,7 +47,7 @@ class Plan:
 
     @cached_property
     def now(self) -> dict[int, LoadVector]:
-        """What each partition carries now; nothing where there is none."""
+        """What each partition carries now; empty without partitions."""
         found = defaultdict(LoadVector, self.loads.fixed)
         for group, load in self.loads.by_group.items():
             lies = self.weights.lies[group]
@@ -56,10 +56,10 @@ class Plan:
 
 
 def planned_of(found: MeasuredTenants, partitions: int, within: float, by: Measure) -> Plan:
-    """The plan for what was measured."""
+    """The plan for the measured loads."""
     groups = KeyGroups(found.homes or found.partitions)
     loads = Loads(found.tenants, groups)
-    # Groups that lie elsewhere leave partitions that are to be empty, even with nothing in them.
+    # Groups away from home have to leave partitions that are to be empty, even groups without load.
     lies = found.lies or {}
     shares = dict.fromkeys(lies, 0.0)
     shares |= {group: load.share_of(loads.total, by) for group, load in loads.by_group.items()}

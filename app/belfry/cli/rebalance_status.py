@@ -1,4 +1,4 @@
-"""What `belfry rebalance status` prints, and what becomes of moves: lines for people.
+"""The output of `belfry rebalance status`, and the ends of moves: lines for people.
 
     2 of 4,096 key groups are away from home or on their way, of which 1 rests
 
@@ -77,7 +77,7 @@ def _table(found: dict[str, Any]) -> Iterator[str]:
 
 
 def on_its_way(each: Mapping[str, Any]) -> str:
-    """What is going on with a group that does not rest, and what to do where it does not end."""
+    """The progress of a group that does not rest, and what to do if it does not end."""
     said = _WHAT.get(each["state"], "a later release has it so: see its `belfry rebalance status`")
     return said.format(**each)
 
@@ -92,7 +92,7 @@ def _ended(found: dict[str, Any]) -> Iterator[str]:
 
 
 def outcome_json(each: MoveOutcome) -> dict[str, Any]:
-    """What became of a move, for programs."""
+    """The end of a move, for programs."""
     group, source, target = each.wanted
     return {"group": group, "from": source, "to": target, "why": each.why}
 

@@ -4,7 +4,7 @@ Looks and says what it would do; with ``--apply`` it does it. docs/recovery.md h
 
 The evidence of a partition is its changelog, its local states, its anchor and its input.
 `belfry.recovery` compares them and plans, and `belfry.cli.recover_partitions` goes through the
-partitions. Here is what somebody may choose, and so it is used:
+partitions. This module has the choices of the operator. An example:
 
     12:00:00  partition 3: changelog_lost, so its owner has stopped; no worker fires it
     12:05:00  belfry recover                                says what a recovery would need
@@ -12,8 +12,8 @@ partitions. Here is what somebody may choose, and so it is used:
     12:07:00  the same with --apply                         fences, writes, keeps the anchor
     12:07:03  its owner, which looks again every three seconds, takes it over and fires
 
-Data directories that are named are locked meanwhile, so that no worker starts in one. Partitions in
-which nothing contradicts are left alone, and the exit code is 0 when none is left over.
+Data directories that are named are locked meanwhile, so that no worker starts in one. Partitions
+without a contradiction are left alone, and the exit code is 0 when no other is left.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ def recover(
 def _choices(
     source: str | None, backup: Path | None, lost: list[str], accept_input: bool
 ) -> Choices:
-    """What somebody has chosen, as the plan takes it.
+    """The operator's choice, as the plan takes it.
 
     Lost ranges are by partition, with first and last offset, both included. A backup is read and
     checked as a whole here; it is restored afterwards, by `belfry restore`. Raises `WrongUse`.

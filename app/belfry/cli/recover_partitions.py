@@ -4,12 +4,12 @@ With --apply a partition goes through these steps, of which the write is one tra
 
     look ─► fence with a new epoch ─► look again ─► plan ─► write state and manifest ─► anchor
 
-The fence stands before the second look, so that nobody changes what the plan is made of. A former
-owner that still runs can no longer commit. A kill before the write leaves all as it was; a kill
-behind it leaves an old anchor, which the next run mends.
+The fence stands before the second look, so that nobody changes the evidence under the plan. A
+former owner that still runs can no longer commit. A kill before the write changes nothing; a kill
+after it leaves an old anchor, which the next run mends.
 
-What is found and what may be done about it are decided in `belfry.recovery`. Here is the order of
-the steps, and what is told of each.
+`belfry.recovery` decides what a finding is and what may be done. This module has the order of the
+steps, and their messages.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class PartitionRecovery:
         self._looker: Looker = Looker(properties, names, identities, data_dirs, trust)
 
     def run(self, wanted: list[int] | None) -> Iterator[Told]:
-        """What is found of each partition, what would be done, and what was done.
+        """Of each partition the finding, the plan, and what was done.
 
         `wanted` are numbers of partitions, None for all. Each item is a line for programs and for
         people, and is printed as it comes. A partition that cannot be recovered is told as refused,
@@ -93,19 +93,17 @@ class PartitionRecovery:
                     yield _line(partition, "refused", str(error))
 
     def _say(self, found: PartitionEvidence) -> Iterator[Told]:
-        """What would be done, line by line; raises `CannotRecover` where no choice fits what is
-        found.
-        """
+        """The plan, line by line; raises `CannotRecover` if no choice fits the finding."""
         planned = plan(found, self._choices)
         for line in planned.lines:
             yield _line(found.partition, "would do", line)
 
     def _do(self, partition: int) -> Iterator[Told]:
-        """Fence, look again at what nobody changes any more, and write.
+        """Fence, look again while nobody can change the evidence, and write.
 
-        Making the writer fences (`belfry.recovery.recovery_write`). What an earlier run or a dead
-        owner has left open is aborted. Raises `CannotRecover` where somebody else's transaction is
-        open, or where no choice fits what is found.
+        Making the writer fences (`belfry.recovery.recovery_write`). It aborts an open transaction
+        of an earlier run or a dead owner. Raises `CannotRecover` if a stranger's transaction is
+        open, or if no choice fits the finding.
         """
         with closing(RecoveryWriter(self._settings, partition)) as writer, ExitStack() as undo:
             found = undo.enter_context(self._looker.look(partition))
@@ -156,7 +154,7 @@ class PartitionRecovery:
             yield _line(found.partition, "done", told)
 
     def _keep_anchor(self, partition: int, identity: Identity) -> str:
-        """Write an anchor; what went wrong, in words, and empty where it is written."""
+        """Write an anchor; the reason of a failure in words, or an empty text."""
         try:
             newer = self._anchors.write({partition: identity})
         except ConnectionError as error:

@@ -1,4 +1,4 @@
-"""``belfry redrive``: what was refused, or what has fired, is sent again, each once.
+"""``belfry redrive``: refused requests or fired events are sent again, each once.
 
     what       from                   to                                  once, because of
     rejected   belfry.rejected        where it was first received         a mark in belfry.rejected
@@ -11,10 +11,10 @@ copy without its mark nor a mark without its copy. The same command goes on afte
     12:00:03  300 are sent and marked             the machine goes down
     12:10:00  the same command                    200 would be sent, 300 were redriven before
 
-Each command reads the range, shows the count, asks, and sends at a bounded rate. What is sent is an
-ordinary request, or an ordinary event: workers judge it anew, and consumers see the same fire id
-twice. docs/redrive.md has the details. `belfry.client` does the work, or a worker does it, where
-its address is given (`redrive_http.py`).
+Each command reads the range, shows the count, asks, and sends at a bounded rate. It sends ordinary
+requests, or ordinary events: workers judge the request anew, and consumers see the same fire id
+twice. docs/redrive.md has the details. `belfry.client` does the work, or a worker does it if its
+address is given (`redrive_http.py`).
 """
 
 from __future__ import annotations
@@ -92,7 +92,8 @@ Name = Annotated[
     ),
 ]
 Code = Annotated[
-    str | None, typer.Option("--code", metavar="CODE", help="Only what was refused with this code.")
+    str | None,
+    typer.Option("--code", metavar="CODE", help="Only requests that were refused with this code."),
 ]
 RequestsPerSecond = Annotated[int, _per_second("Requests")]
 EventsPerSecond = Annotated[int, _per_second("Events")]
@@ -107,7 +108,7 @@ def register(app: typer.Typer) -> None:
     group = Program()
     group.command("rejected")(with_session(rejected))
     group.command("fires")(with_session(fires))
-    app.add_typer(group, name="redrive", help="Send again what was refused, or what has fired.")
+    app.add_typer(group, name="redrive", help="Send refused requests, or fired events, again.")
 
 
 def rejected(
@@ -124,7 +125,7 @@ def rejected(
 ) -> None:
     """Send requests again that were refused in a range, each once, as they were received.
 
-    It counts by code first. What was sent is marked, so the same command goes on after a crash.
+    It counts by code first. Sent requests are marked, so the same command goes on after a crash.
     Example:
 
     belfry redrive rejected demo --from 2026-12-01T00:00:00Z --dry-run

@@ -1,4 +1,4 @@
-"""What `belfry redrive` counts: shown before, asked about, and shown again at the end.
+"""The counts of `belfry redrive`: shown before, asked about, and shown again at the end.
 
 A count is shown twice in the same words, with the question between the two:
 
@@ -34,7 +34,7 @@ def _fires_json(found: RedriveCount) -> dict[str, Any]:
 
 
 def _fires_text(found: RedriveCount, how: str) -> str:
-    """A count of events for people; `how` says what becomes or became of them."""
+    """A count of events for people; `how` is the verb phrase, such as ``would be sent``."""
     return f"{len(found.places)} events of {len(found.codes)} schedules {how}" + (
         f", {found.redriven} were redriven before" * bool(found.redriven)
     )
@@ -65,9 +65,9 @@ def _text(found: RedriveCount, how: str) -> str:
 
 
 class Countable(NamedTuple):
-    """What can be sent again: its name, and how a count of it is shown.
+    """A kind of record to send again: its name, and how a count of it is shown.
 
-    `name` is a plural, such as ``requests``. `text` takes the count and what becomes of it, such as
+    `name` is a plural, such as ``requests``. `text` takes the count and a verb phrase, such as
     ``would be sent``.
     """
 
@@ -83,10 +83,10 @@ EVENTS: Final = Countable("events", _fires_json, _fires_text)
 def goes_on(
     session: Session, what: Countable, found: RedriveCount, *, dry: bool, yes: bool
 ) -> bool:
-    """Show what would be sent; whether there is something, and somebody wants it sent.
+    """Show the count; True if there is something to send and the person wants it sent.
 
     `what` says how a count is shown. With `dry` it prints the count as the result and ends there;
-    with `yes` nobody is asked. Raises what `ask_to_begin` raises where the answer is no.
+    with `yes` nobody is asked. Raises the error of `ask_to_begin` if the answer is no.
     """
     text = what.text(found, "would be sent")
     if dry:

@@ -5,9 +5,9 @@
     POST …/redrives             1 000 were sent,   300 are left
     POST …/redrives               300 were sent,     0 are left
 
-It is for who has a key and no rights in Kafka.  What was sent is marked, so the command may be
-interrupted between two calls or amid one, and given again.  Where another redrive is at work, the
-call is made once more after a while, and the command says so.
+It is for people with a key and without rights in Kafka. Sent requests are marked, so the command
+may be interrupted between two calls or amid one, and given again. If another redrive is at work,
+the call is made once more after a while, and the command says so.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def redrive_by_http(
 ) -> None:
     """Show the count, ask, and have a worker send what it counted; `tenant` may be ``*``.
 
-    Raises `CommandError` for what the worker refuses, and for an answer of no.
+    Raises `CommandError` if the worker refuses, and if the person answers no.
     """
     remote = Remote(session)
     path = f"{'/v1' if tenant == EVERYBODY else tenant_path(tenant)}/redrives"
@@ -63,7 +63,7 @@ def _all_sent(
 ) -> tuple[int, int]:
     """Ask until nothing is left; how many were sent since the count, and how many are left.
 
-    `begun` is what is asked for, and its count.
+    `begun` is the body of the call, and the count that was answered.
     """
     asked, found = begun
     sent, left, what = 0, found["found"], _what(found)
@@ -73,7 +73,8 @@ def _all_sent(
 
     while True:
         told = _answer(remote, path, asked, waits)
-        # What a call sent that another redrive has ended is marked, and in no answer.
+        # A call that another redrive has ended may have sent and marked requests that no answer
+        # counts.
         sent, left = told["redriven"] - found["redriven"] + told["sent"], told["left"]
         tell(f"{what} sent", sent, sent + left)
         if not left or not told["sent"]:
@@ -83,7 +84,7 @@ def _all_sent(
 def _answer(
     remote: Remote, path: str, asked: dict[str, Any], waits: Callable[[], None]
 ) -> dict[str, Any]:
-    """What a worker answers; `waits` is called before each wait for another redrive.
+    """The worker's answer; `waits` is called before each wait for another redrive.
 
     Raises `CommandError`, also where others are at work for longer than `LONGEST_WAIT_S`.
     """

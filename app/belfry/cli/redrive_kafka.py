@@ -6,8 +6,8 @@ All redrives of a belfry have one transactional id, so one that begins ends the 
     12:00:03  another redrive begins            this one is ended, and waits for 12 seconds
     12:00:15  this command begins once more     counts anew, and sends the 200 that have no mark
 
-What was sent is marked, so nothing is sent twice, and both come to an end.  A redrive of a worker
-sends for ten seconds and leaves the rest to a next call, so it has ended by then.
+Sent requests are marked, so none is sent twice, and both redrives come to an end.  A redrive of a
+worker sends for ten seconds and leaves the rest to a next call, so it has ended by then.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ Told = Callable[[int], None]
 def sent_in_turn(
     session: Session, found: RedriveCount, send: Callable[[Told], RedriveCount]
 ) -> RedriveCount:
-    """Send what was counted, in as many turns as others leave; what was sent, as a count.
+    """Send the counted records, in as many turns as others leave; the count of sent ones.
 
-    `found` is the count that was shown.  `send` takes what hears of each transaction, and gives
-    what there was to send when it began.  Raises `AnotherRedrive` where nothing could be sent for
-    `LONGEST_WAIT_S` seconds.
+    `found` is the count that was shown.  `send` takes a callback for each transaction, and returns
+    the records that it had to send when it began. Raises `AnotherRedrive` if nothing could be sent
+    for `LONGEST_WAIT_S` seconds.
     """
     from belfry.client.redrive_source import AnotherRedrive
 
@@ -53,5 +53,6 @@ def sent_in_turn(
             waited = True
             sleep(WAIT_S)
         else:
-            # After a wait, what was sent before it is marked, and in the last count no more.
+            # After a wait, records that were sent before it are marked, and the last count lacks
+            # them.
             return found if waited else done

@@ -10,7 +10,7 @@ at the begin. So a change of an option is made in one place, its annotation:
         docstring of `get`                     ─►    usage, help, and a table of its own options
     Tenant = Annotated[str, typer.Argument(…)]       | `TENANT` | The tenant. |
 
-Nothing is run: each command is only asked for its parameters, as its help page asks for them.
+No command runs: each is only asked for its parameters, as its help page asks for them.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from belfry.cli.program import program
 if TYPE_CHECKING:
     from typer._click import Context
 
-# What no single command says: exit codes, output forms, where settings come from, instants.
+# Facts of all commands: exit codes, output forms, where settings come from, instants.
 INTRODUCTION: Final = """\
 # The command line
 
@@ -76,8 +76,8 @@ say the same; `BELFRY_CLUSTER__TOPIC_PREFIX` leads to a belfry whose topics do n
 An instant is RFC 3339 with its offset (`2026-12-01T09:00:00Z`, `2026-12-01T10:00:00.250+01:00`) or
 epoch milliseconds (`1796115600000`). A local time without an offset is refused. A duration is
 `250ms`, `30s`, `5m`, `1h30m`, `1.5d`, `2w`, ISO 8601 (`PT5M`, `P1DT2H`) or plain milliseconds.
-`--timeout` alone takes plain numbers as seconds. What is finer than a millisecond is rounded up:
-nothing fires early.
+`--timeout` alone takes plain numbers as seconds. A fraction of a millisecond is rounded up: nothing
+fires early.
 """
 
 

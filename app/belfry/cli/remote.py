@@ -1,4 +1,4 @@
-"""What commands ask of a worker over HTTP: reads, and changes that begin with a read.
+"""Calls of commands to a worker over HTTP: reads, and changes that begin with a read.
 
 It is the client of the commands alone, on the standard library, so that a command starts quickly. A
 worker's problem document (RFC 9457) becomes a `WorkerRefusal` with its detail and its code, and the
@@ -37,7 +37,7 @@ class Remote:
     """One worker's HTTP port, as the settings name it, with the key of the settings."""
 
     def __init__(self, session: Session) -> None:
-        """Raises `WrongUse` for what is no address."""
+        """Raises `WrongUse` if the text is not an address."""
         settings = session.settings
         self._url = _address(settings.http_url)
         token = settings.http_token
@@ -60,9 +60,9 @@ class Remote:
     ) -> Any:
         """The JSON that answers a request; raises `CommandError`.
 
-        `body` goes out as JSON. The result is None for an empty answer. `WorkerRefusal` says that
-        the worker has answered with an error; another `CommandError` says that nobody answered, and
-        a change may have been carried out all the same.
+        `body` goes out as JSON. The result is None for an empty answer. Raises `WorkerRefusal` if
+        the worker has answered with an error. Any other `CommandError` means that no answer came; a
+        change may have been carried out all the same.
         """
         from urllib.error import HTTPError, URLError
         from urllib.request import Request, urlopen
@@ -91,7 +91,7 @@ class Remote:
 
 
 def _address(given: str) -> str:
-    """The address without a slash at its end; `WrongUse` for what is no address of a worker."""
+    """The address without a slash at its end; `WrongUse` if it is not one of a worker."""
     url = given.rstrip("/")
     try:
         parts = urlsplit(url)
@@ -107,7 +107,7 @@ def _address(given: str) -> str:
 
 
 def _refused(status: int, raw: bytes) -> WorkerRefusal:
-    """The error of an answer; what is no problem document is told by its status alone."""
+    """The error of an answer; without a problem document its status alone tells it."""
     import orjson
 
     try:

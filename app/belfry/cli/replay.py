@@ -3,12 +3,12 @@
     belfry replay                        the same bytes? each transaction of each partition
     belfry replay --until 2026-12-01T…   up to that instant
     belfry replay --from 2026-11-30T…    from the first take-over on that came then or later
-    belfry replay --with slower.json     what would have been under other policies
-    belfry replay --zone-data 2024a      the same with time zone data of another release
+    belfry replay --with slower.json     the outcome under other policies belfry replay --zone-data
+    2024a      the same with time zone data of another release
 
-Without --with it is a proof of the engine: whatever the workers wrote, an engine that is given the
-same requests at the same instants has to write the same rows and the same events. It reads
-changelog, requests, policies and outputs, and writes nothing.
+Without --with it is a proof of the engine: an engine that gets the same requests at the same
+instants as the workers has to write the same rows and the same events. It reads changelog,
+requests, policies and outputs, and writes nothing.
 
 With --with, --zone-data or --events nothing is compared with the changelog: `replay_contrast` plays
 the requests on a virtual clock.
@@ -56,8 +56,8 @@ def replay(
     """Play the log of requests through the engine again, and compare it with what was written.
 
     Needs all of a partition's changelog and requests, from its birth on, or --from a later
-    take-over. Exit code 0 for the same bytes, 4 for a difference, 1 for what cannot be played or
-    judged, 3 where there is no changelog. With --with or --zone-data it shows what these would have
+    take-over. Exit code 0 for the same bytes, 4 for a difference, 1 if a partition cannot be played
+    or judged, 3 if there is no changelog. With --with or --zone-data it shows what these would have
     done. Example:
 
     belfry replay --with slower.json
@@ -120,7 +120,7 @@ def _show_virtual(
 
 @contextmanager
 def _world(session: Session, chunk: int) -> Iterator[ReplayWorld]:
-    """What is read once for all partitions; its connections are closed at the end."""
+    """The data that is read once for all partitions; its connections are closed at the end."""
     from belfry.cli.replay_topics import ReplayTopics
     from belfry.cli.replay_world import ReplayWorld
     from belfry.client.decoding import Decoder
@@ -169,7 +169,7 @@ def _show_same(session: Session, world: ReplayWorld, chosen: list[int], bounds: 
     from belfry.cli.replay_run import played
     from belfry.cli.replay_shown import line, shown
 
-    # Where changelogs end first: what their steps fired is in the outputs by then.
+    # Ask for the ends of changelogs first: the outputs have the fires of these steps by then.
     spans = {each: world.topics.span(each) for each in chosen}
     moved = {each.policy.output_topic for each in world.policies if each.policy}
     events = world.topics.events(name for name in moved if name)

@@ -1,4 +1,4 @@
-"""``belfry replay --with``: what other policies, or other time zone data, would have done.
+"""``belfry replay --with``: the effect of other policies, or of other time zone data.
 
 Both sides play the same requests on a virtual clock. Policies are values, so both sides are in this
 process, request by request. Time zone data belongs to a process as a whole, so the other side is
@@ -117,7 +117,7 @@ class OtherZones:
     def events(
         self, session: Session, chosen: Sequence[int], until_ms: int
     ) -> Iterator[Iterator[dict[str, Any]]]:
-        """What the other process prints, line by line; it is ended at the end.
+        """The lines that the other process prints; the process is ended at the end.
 
         Raises `CommandError` where it fails.
         """

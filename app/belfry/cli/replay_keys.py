@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def keys_by(places: SecretPlaces) -> KeysOf:
-    """Gives the keys that a policy names; what it gives raises `Unplayable`.
+    """A function for the keys that a policy names; it raises `Unplayable` for a bad secret.
 
     A playback that branches is copied with all that it holds, and a function holds no client.
     """

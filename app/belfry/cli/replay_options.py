@@ -63,7 +63,7 @@ ShowEvents = Annotated[
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OtherWorld:
-    """What a playback on a virtual clock takes in place of what was; nothing: no such playback."""
+    """The changed terms of a playback on a virtual clock; empty: no such playback."""
 
     with_: With = None
     zone_data: ZoneData = None

@@ -45,7 +45,7 @@ class Bounds(NamedTuple):
 
 
 class PartitionPlayed(NamedTuple):
-    """What a playback of a partition found; `differs` is None where all bytes are the same.
+    """The result of a partition's playback; `differs` is None if all bytes are the same.
 
     Where that has a doubt, `unjudged` transactions, from that one on, cannot be judged.
     `events` is how many fired records were compared byte for byte; the others are not in the
@@ -68,13 +68,14 @@ def played(
 ) -> PartitionPlayed:
     """Play a partition within its bounds, or to the first difference.
 
-    `span` is what was in the changelog before the events were read.  Raises `Unplayable`.
+    `span` is the part of the changelog that existed before the events were read.  Raises
+    `Unplayable`.
     """
     with TemporaryDirectory(prefix="belfry-replay-") as folder:
         reader, place, numbers = RequestReader(), world.place(partition), itertools.count()
 
         def new_rows() -> OrderedMap:
-            # Branches come and go; RocksDB closes what nobody has any more.
+            # Branches come and go; RocksDB closes those without a reference.
             return RocksMap(Path(folder) / str(next(numbers)))
 
         player = BranchingPlayer(place, new_rows, reader, world.treatment, world.chunk)

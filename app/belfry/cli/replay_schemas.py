@@ -45,7 +45,7 @@ def learn(look: Look | None, reader: RequestReader, requests: list[SourceRecord]
 def without_registry(
     look: Look | None, reader: RequestReader, requests: list[SourceRecord]
 ) -> set[int]:
-    """Offsets of the requests that name schemas of a registry, where none is given here."""
+    """Offsets of the requests that name schemas of a registry, if the settings name no registry."""
     if look is not None:
         return set()
     naming = reader.unknown_schemas(requests).values()
@@ -53,7 +53,7 @@ def without_registry(
 
 
 def check_registry(unread: bool, partition: int) -> None:
-    """Raise `Unplayable` where a playback would refuse what workers with a registry have read."""
+    """Raise `Unplayable` if a playback would refuse requests that workers have read."""
     if unread:
         raise Unplayable(
             f"Requests of partition {partition} name schemas of a registry, and none is given, so"
@@ -63,7 +63,7 @@ def check_registry(unread: bool, partition: int) -> None:
 
 
 class Refusals:
-    """What workers have refused of a partition for its schema; read when it is first asked for."""
+    """Requests of a partition that workers have refused for their schema; read at the first use."""
 
     def __init__(self, look: Look | None, topics: ReplayTopics, partition: int) -> None:
         self._look, self._topics, self._partition = look, topics, partition

@@ -1,4 +1,4 @@
-"""What `belfry replay` prints of a partition that was played, and of what would have been.
+"""Lines of `belfry replay` on a played partition, and on the effect of other policies.
 
 People get a line for each partition or tenant, with examples below, programs the same in fields.
 """
@@ -76,7 +76,7 @@ def line(result: PartitionPlayed) -> str:
 
 
 def contrast_shown(found: TenantContrast) -> dict[str, Any]:
-    """What differs for a tenant, for programs."""
+    """The differences of a tenant, for programs."""
     return {**asdict(found), "examples": [_moved(each) for each in found.examples]}
 
 
@@ -88,7 +88,7 @@ def _moved(event: MovedEvent) -> dict[str, Any]:
 
 
 def contrast_lines(name: str, found: TenantContrast) -> Iterator[str]:
-    """What differs for a tenant, for people."""
+    """The differences of a tenant, for people."""
     parts = [f"{found.fires:,} fires, {found.would_fire:,} would be"]
     if found.later:
         most = format_duration(found.most_later_ms)

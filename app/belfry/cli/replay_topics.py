@@ -88,7 +88,7 @@ class RequestStream:
 
 
 class ReplayTopics:
-    """Reads what a replay needs of one belfry; `topic` gives a short name its prefix.
+    """Reads the topics of one belfry for a replay; `topic` gives a short name its prefix.
 
     `policies_compacted` says whether the topic of policies lacked some when it was read.
 
@@ -118,7 +118,7 @@ class ReplayTopics:
         return self._reader.spans({self._changelog: [partition]})[self._changelog][partition]
 
     def rows(self, partition: int, span: ReadableRange, judge: Judge) -> Iterator[LoggedRow]:
-        """Rows of a changelog; what no worker wrote there is passed over."""
+        """Rows of a changelog; records that no worker wrote are passed over."""
         judge.restart(-1)
         place = self._changelog, partition
         for messages in self._reader.read({place: span.low}, {place: span.end}):

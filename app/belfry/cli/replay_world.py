@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class ReplayWorld(NamedTuple):
-    """What all partitions of a replay share."""
+    """Data that all partitions of a replay share."""
 
     topics: ReplayTopics
     settings: CommandSettings
@@ -38,7 +38,7 @@ class ReplayWorld(NamedTuple):
     judge_of: Callable[[int], Judge]
     # Most events that the workers fire in a transaction.
     chunk: int
-    # The same, while notes say how many of what have come.
+    # The same, while notes say how many have come.
     counted: Callable[[Iterable[Any], str], Iterator[Any]]
     # Whether the topic of policies lacks some that were in effect once.
     policies_compacted: bool = False

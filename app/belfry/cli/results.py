@@ -7,7 +7,7 @@ Both are values of `belfry.client`. A line for people says what happened, to wha
 
 JSON has the names of the Avro schemas. Bytes come as ``…_text`` where they are text, and as
 ``…_json`` as well where they are a JSON object or array, otherwise as ``…_base64``; so a program
-never has to guess how bytes were written. What strangers wrote is made harmless (`plain`).
+never has to guess how bytes were written. Texts of strangers are made harmless (`plain`).
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ def bytes_text(value: bytes | None) -> str:
 
 
 def bytes_json(name: str, value: bytes | None) -> dict[str, Any]:
-    """Bytes for programs, under a name that says what they are.
+    """Bytes for programs, under a name that shows their form.
 
-    ``bytes_json("payload", b'{"a": 1}')`` gives `payload_text` and `payload_json`. What is no UTF-8
-    comes as `payload_base64` alone, and a null value as `payload_text` null.
+    ``bytes_json("payload", b'{"a": 1}')`` gives `payload_text` and `payload_json`. Bytes that are
+    not UTF-8 come as `payload_base64` alone, and a null value as `payload_text` null.
     """
     import orjson
 

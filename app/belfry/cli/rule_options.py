@@ -1,8 +1,8 @@
-"""Options of a rule that change what happens at an instant: what is late, and what waits for what.
+"""Options of a rule that change what happens at an instant: for late occurrences, and for overlap.
 
-They are apart from those that say when, for they go with several kinds of trigger. Their values are
-those of the request: durations in ms, names of policies in capitals. A name is read without regard
-to case, and a dash counts as an underscore:
+They are apart from the options of the instants, for they go with several kinds of trigger. Their
+values are those of the request: durations in ms, names of policies in capitals. A name is read
+without regard to case, and a dash counts as an underscore:
 
     … --every 1h --start-at 2026-12-01T00:00:00Z --misfire fire-once --jitter 30s
     ─► RuleOptions(start_at=1796083200000, misfire="FIRE_ONCE", jitter=30000, …)
@@ -33,8 +33,8 @@ from belfry.schedules.triggers.registry import listed
 
 
 def _misfire(text: str) -> str:
-    """The policy that was typed. The first of `POLICIES` stands for "not given", and nobody types
-    that.
+    """The policy that was typed. The first of `POLICIES` stands for "not given", and cannot be
+    typed.
     """
     return one_of("misfire policy", POLICIES[1:], text)
 
@@ -50,12 +50,12 @@ Misfire = Annotated[
         "--misfire",
         parser=_misfire,
         metavar="POLICY",
-        help="What is later than --max-lateness: FIRE_ONCE (the latest of them), FIRE_ALL or"
+        help="Occurrences later than --max-lateness: FIRE_ONCE (the latest of them), FIRE_ALL or"
         " SKIP.  [default: the tenant's, else FIRE_ONCE]",
         rich_help_panel=RULE,
     ),
 ]
-# Milliseconds behind the due instant; only what is later than that is treated by `Misfire`.
+# Milliseconds behind the due instant; `Misfire` treats only later occurrences.
 MaxLateness = Annotated[
     int | None,
     typer.Option(
@@ -137,7 +137,7 @@ Throttle = Annotated[
 
 @dataclass(frozen=True, slots=True)
 class RuleOptions(BoundOptions):
-    """All options of a rule: with what becomes of late occurrences, and what waits for what.
+    """All options of a rule: with those for late occurrences and for overlap.
 
     Durations are ms. `serial` and `concurrency` need acknowledgements from a consumer, and
     `ack_timeout` bounds how long one is waited for.

@@ -5,7 +5,7 @@
     12:00:00.012  the verdict is read from belfry.lifecycle and printed
 
 A verdict that says no is an error: exit code 3 for NOT_FOUND, 4 for a conflict or TOO_LATE, 1 for
-the others. Programs get the verdict as JSON all the same. Where none comes in time the request
+the others. Programs get the verdict as JSON all the same. If no verdict comes in time, the request
 stands, and asking again with the same --request-id is safe for an hour.
 
 The group has also commands that read over HTTP; these are `looking`, `past` and `why`.
@@ -88,7 +88,7 @@ def create(
     create_only: CreateOnly = False,
     asking: RequestOptions,
 ) -> None:
-    """Create a schedule, or replace what it says.
+    """Create a schedule, or replace the content of an existing one.
 
     The event comes out on the topic belfry.fired.TENANT. Example:
 
@@ -115,7 +115,7 @@ def cancel(
 ) -> None:
     """End a schedule before it fires.
 
-    Exit code 3 when there is none, 4 when it has fired already.
+    Exit code 3 if there is no such schedule, 4 if it has fired already.
     """
     _ask(session, lambda client: client.cancel(tenant, schedule_id, **asking.arguments()))
 
@@ -149,10 +149,10 @@ def ack(
     *,
     asking: RequestOptions,
 ) -> None:
-    """Acknowledge a fire, so that what waits for it goes on.
+    """Acknowledge a fire, so that the next event behind it goes on.
 
-    What waits is the next event of a serial group, or the next occurrence of a schedule with
-    --overlap. UNCHANGED where nothing waits for this fire.
+    The next event is one of the same serial group, or the next occurrence of a schedule with
+    --overlap. UNCHANGED if no event waits for this fire.
     """
     _ask(session, lambda client: client.ack(tenant, schedule_id, fire_id, **asking.arguments()))
 

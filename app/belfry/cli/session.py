@@ -1,18 +1,19 @@
-"""What every command shares: the options that say where belfry is and what output looks like.
+"""The common part of all commands: options for the place of belfry and for the form of output.
 
 A command is a function whose first parameter is a `Session`. `with_session` turns it into one that
 Typer understands, with the common options behind its own. A parameter that is a dataclass of
 options stands for all of its fields. The common options are taken before the sub-command as well.
 
-    def get(session: Session, tenant: Tenant) -> None: …     what is written
-    get(*, context, tenant, output, bootstrap_servers, …)    what Typer sees
+    def get(session: Session, tenant: Tenant) -> None: …     the source get(*, context, tenant,
+    output, bootstrap_servers, …)    the signature for Typer
 
 Which options these are, and how they are laid over variables and the file, is told in
 `belfry.cli.common_options`.
 
-Nothing is opened before a command asks for it: settings are read at the first use, and Kafka is
-reached by `cluster`, `admin` or `client`. What goes wrong on the way is `WrongUse` for settings
-(exit code 2) and `BelfryError` for Kafka (1); `belfry.cli.failures` turns both into a sentence.
+Settings and connections are opened when a command asks for them: settings are read at the first
+use, and Kafka is reached by `cluster`, `admin` or `client`. Wrong settings raise `WrongUse` (exit
+code 2), and failures of Kafka raise `BelfryError` (1); `belfry.cli.failures` turns both into a
+sentence.
 """
 
 from __future__ import annotations
@@ -81,9 +82,9 @@ class Session:
     ) -> Kind:
         """Those of a process, with its own options on top; None stands for "not given".
 
-        Wrong names and wrong values are told at once, all of them, by `WrongUse`. Without
-        `all_names` only the values of this class are checked, for what is read before it is known
-        which process it is.
+        Raises `WrongUse` for wrong names and wrong values, all at once. Without `all_names` only
+        the values of this class are checked: that is for settings that are read before the kind of
+        the process is known.
         """
         return settings_from(self._given, kind, options, all_names=all_names)
 
@@ -103,14 +104,14 @@ class Session:
         return found
 
     def cluster(self) -> Cluster:
-        """The Kafka cluster of the settings; nothing is asked of it yet."""
+        """The Kafka cluster of the settings; it is not asked yet."""
         from belfry.client.kafka import Cluster
 
         properties = self.settings.kafka_properties()
         return Cluster(properties.pop(BOOTSTRAP), properties)
 
     def admin(self) -> tuple[Cluster, AdminClient]:
-        """An admin client, once a broker has answered; `BelfryError` where none does."""
+        """An admin client, once a broker has answered; `BelfryError` if none answers."""
         cluster = self.cluster()
         admin = cluster.admin()
         cluster.reach(admin)
@@ -124,12 +125,12 @@ class Session:
         if type(error) is TimeoutError and not str(error):
             from belfry.client.errors import Unavailable
 
-            # Answers that an admin client waits for in vain say nothing.
+            # An answer that an admin client waits for in vain has no reason of its own.
             return Unavailable(
                 f"Kafka at {self.settings.bootstrap_servers} gave no answer in time. `belfry"
                 " doctor` says which brokers answer; ask again once they do."
             )
-        # Who has not imported the client cannot have raised its errors.
+        # A command that has not imported the client cannot have raised its errors.
         confluent = sys.modules.get("confluent_kafka")
         if confluent is None or not isinstance(error, confluent.KafkaException):
             return None
@@ -179,7 +180,7 @@ def with_session(command: Callable[..., int | None]) -> Command:
 
     @wraps(command)
     def run(*, context: typer.Context, **options: Any) -> int | None:
-        # What stood before the sub-command; None in tests that call a command alone.
+        # Options before the sub-command; None in tests that call a command alone.
         before: dict[str, Any] = context.find_root().obj or {}
         behind = {name: options.pop(name) for name in list(OPTIONS)}
         session = Session(merged(before, behind))

@@ -1,4 +1,4 @@
-"""What commands print: text for people, JSON for programs, and nothing that moves a terminal.
+"""Output of commands: text for people, JSON for programs, and no codes that steer a terminal.
 
 JSON names are the schema's, and instants RFC 3339. Verdicts and events are in `belfry.cli.results`.
 
@@ -39,8 +39,8 @@ class Output(StrEnum):
 class Printer:
     """Prints results to stdout in the form that was asked for.
 
-    Results hold what strangers wrote, so nothing is printed that would command a terminal (`tame`).
-    Each result is flushed, for another program may wait for it.
+    Results hold texts of strangers, so control codes are shown and never sent (`tame`). Each result
+    is flushed, for another program may wait for it.
     """
 
     def __init__(self, output: Output) -> None:
@@ -69,7 +69,7 @@ class Printer:
     def listed(
         self, results: Iterable[tuple[Mapping[str, Any], str]], heading: str, none: str
     ) -> None:
-        """Results under a heading for people, or what is said where there are none."""
+        """Results under a heading for people, or the given sentence if there are no results."""
         found = iter(results)
         first = next(found, None)
         self.note(none if first is None else heading)
@@ -85,7 +85,7 @@ class Printer:
                 self._print(_json(record, Output.JSONL), end="")
                 started = True
         finally:
-            # Whatever ended the results: what was printed has to be an array.
+            # The output has to be an array even if an error has ended the results.
             self._print("\n]" if started else "]")
 
     def note(self, text: str) -> None:

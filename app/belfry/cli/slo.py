@@ -1,14 +1,16 @@
 """``belfry slo``: how available belfry was, by the events that it schedules to itself.
 
-Workers with a canary ask every few seconds for an event on each partition, and write what they saw
-of it (docs/slo.md). This command reads that topic, counts, and compares with the goals:
+Workers with a canary ask every few seconds for an event on each partition, and write their
+observations to a topic (docs/slo.md). This command reads that topic, counts, and compares with the
+goals:
 
     availability   of all events that were to be asked for, those that were accepted
     reach          of those that were accepted, those that came out
     within 1 s     of those that were accepted, those that a reader had within a second
 
-An error budget is what a goal leaves: with a goal of 99.95 % one event in 2 000 may fail, and half
-of that used leaves 50 %. The command needs no worker, so it works after an outage too.
+An error budget is the share of failures that a goal allows: with a goal of 99.95 % one event in 2
+000 may fail, and half of that used leaves 50 %. The command needs no worker, so it works after an
+outage too.
 
     12:00:00 … 12:05:00   no worker runs; with an interval of 10 s and 4 partitions
                           120 events are never asked for: availability falls, the others do not
@@ -32,7 +34,7 @@ from belfry.cli.shown import instant_json
 if TYPE_CHECKING:
     from belfry.canary.objectives import Attainment, Report
 
-# What to set where nothing was measured.
+# The setting to name if nothing was measured.
 SWITCH: Final = "BELFRY_CANARY_INTERVAL_MS=10000 on all workers"
 # After that it is said that nothing was asked for.
 # Milliseconds without an event that was asked for, after which the report says so.
@@ -65,10 +67,10 @@ def register(app: typer.Typer) -> None:
 
 
 def slo(session: Session, *, since: Since = None, until: Until = None) -> None:
-    """Show availability, reach, what came within a second, and what is left of the error budgets.
+    """Show availability, reach, the share within a second, and the rest of the error budgets.
 
-    Workers measure it where BELFRY_CANARY_INTERVAL_MS is set. Nobody's events are counted but
-    belfry's own. Reads topics and needs no worker. Example:
+    Workers measure it if BELFRY_CANARY_INTERVAL_MS is set. Only belfry's own events are counted.
+    Reads topics and needs no worker. Example:
 
     belfry slo --since 7d
     """
@@ -112,7 +114,7 @@ def shown(found: Report) -> dict[str, Any]:
     """A report for programs; shares from 0 to 1.
 
     `events` are those that were to be asked for, by the interval and the partitions; `asked` were,
-    and `accepted` had a verdict that says yes. A share is null where nothing was to judge.
+    and `accepted` had a verdict that says yes. A share is null if there was nothing to judge.
     """
     return {
         "from": instant_json(found.first_ms),
@@ -126,7 +128,7 @@ def shown(found: Report) -> dict[str, Any]:
 
 
 def _objective(each: Attainment) -> dict[str, Any]:
-    """A goal and what was measured; `share` and `budget_left` are null where nothing was to
+    """A goal and what was measured; `share` and `budget_left` are null if there was nothing to
     judge.
     """
     return {

@@ -7,9 +7,9 @@ topic, the headers and the columns, and none of it is worth writing by hand:
     $ sql-client.sh -i tables.sql
     > SELECT schedule_id, scheduled_at FROM belfry_fired
 
-Here are the options, and what of them does not go together; `belfry.cli.sql_tables` makes the
-statements from the schemas. Nothing is sent anywhere, so brokers and registry stand in the
-statements as the settings have them, and need not answer.
+This module has the options, and refuses those that do not go together; `belfry.cli.sql_tables`
+makes the statements from the schemas. The command connects to no server: brokers and registry stand
+in the statements as the settings have them, and need not answer.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def sql(
     """Print tables over fired events and the lifecycle for Flink or ksqlDB.
 
     Brokers, prefix and registry are those of the settings; the lifecycle and --envelope need a
-    registry. Flink reads all tenants where none is named. Needs no broker. Example:
+    registry. Flink reads all tenants if none is named. Needs no broker. Example:
 
     belfry sql flink --tenant demo
     """

@@ -1,6 +1,6 @@
 """Tables over belfry's topics in the SQL of Flink and of ksqlDB, made from the schemas.
 
-    belfry.fired.<tenant>   the user's bytes as they are, what belfry adds as columns   *_fired
+    belfry.fired.<tenant>   the user's bytes as they are, belfry's headers as columns   *_fired
                             or the fields of FiredEvent, for ENVELOPE tenants           *_envelopes
     belfry.lifecycle        the fields of LifecycleEvent                                *_lifecycle
 
@@ -30,7 +30,7 @@ _TYPES: Final = {
     "timestamp-millis": ("TIMESTAMP(3)", "TIMESTAMP"),
 }
 _FLINK, _KSQLDB = 0, 1
-# What belfry adds to an event: header, column, and how Flink reads its text.
+# Headers that belfry adds to an event: header, column, and how Flink reads its text.
 _ADDED: Final = (
     ("belfry-fire-id", "fire_id", "{}"),
     ("belfry-schedule-id", "schedule_id", "{}"),
@@ -45,7 +45,7 @@ _ADDED: Final = (
 
 @dataclass(frozen=True)
 class Place:
-    """Where the topics are; `registry` is None where there is no schema registry."""
+    """Where the topics are; `registry` is None without a schema registry."""
 
     brokers: str
     prefix: str
@@ -57,9 +57,9 @@ class Place:
 
 
 def flink(place: Place, tenants: list[str], enveloped: list[str]) -> Iterator[str]:
-    """Statements for Flink: all tenants' events where none is named; `enveloped` have their fields.
+    """Statements for Flink: all tenants' events if none is named; `enveloped` have their fields.
 
-    What needs a registry is left out where there is none.
+    Statements that need a registry are left out without one.
     """
     if tenants:
         topics = ("topic", ";".join(map(place.fired, tenants)))
@@ -171,7 +171,7 @@ def _type(avro: Any, dialect: int) -> str:
 
 
 def _bare(schema: Any) -> Any:
-    """A schema without what is for people."""
+    """A schema without its texts for people."""
     if isinstance(schema, list):
         return [_bare(each) for each in schema]
     if isinstance(schema, dict):

@@ -1,12 +1,12 @@
-"""Tables for people at a terminal, by rich: nothing in them is cut, and nothing commands them.
+"""Tables for people at a terminal, by rich: no cell is cut, and no cell can steer the terminal.
 
     worker   state    pending   lag   next due                   fires/s
     ────────────────────────────────────────────────────────────────────
     w1       ready      1,204                                        200
        3     firing     1,204     7   2026-12-01T09:00:00.000Z
 
-A cell that is too long for the terminal goes on in the next line, for half an id is none. What
-others wrote is shown as text: control characters as escapes, and brackets as brackets, where rich
+A cell that is too long for the terminal goes on in the next line, for half an id is useless. Texts
+of others are shown as text: control characters as escapes, and brackets as brackets, where rich
 would read them as markup.
 
 Programs, pipes and files never get a table. They get JSON or lines, whose form does not depend on
@@ -48,14 +48,14 @@ def table_of(*heads: str, numbers: Collection[str] = (), title: str | None = Non
 
 
 def add_row(table: Table, *cells: str, style: str = "") -> None:
-    """Add cells as text, whatever stands in them; those that are missing are empty."""
+    """Add cells as text, whatever they hold; missing cells are empty."""
     from rich.text import Text
 
     table.add_row(*(Text(plain(cell)) for cell in cells), style=style)
 
 
 def print_table(table: Table) -> None:
-    """Print it to stdout, as wide as the terminal is, or `WIDTH` columns where there is none."""
+    """Print it to stdout, as wide as the terminal is, or `WIDTH` columns without a terminal."""
     from rich.console import Console
 
     console = Console() if sys.stdout.isatty() else Console(width=WIDTH)

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from belfry.tenants.policy import TenantPolicy
 
 # Above the lines of a list.
-POLICIES: Final = "tenant, and what its policy says beyond the defaults"
+POLICIES: Final = "tenant, and the fields of its policy that differ from the defaults"
 All = Annotated[
     bool,
     typer.Option("--all", help="Also tenants without a policy that have anything; asks a worker."),
@@ -67,7 +67,7 @@ def register(app: typer.Typer) -> None:
     group.command("usage")(with_session(usage))
     group.command("sign")(with_session(sign))
     group.command("remove")(with_session(remove))
-    app.add_typer(group, name="tenant", help="Tenants: policies, figures, usage, who waits.")
+    app.add_typer(group, name="tenant", help="Tenants: policies, figures, usage, waiting events.")
 
 
 def set_(
@@ -79,7 +79,7 @@ def set_(
         list[str] | None,
         typer.Argument(
             metavar="FIELD=VALUE",
-            help="What changes: delivery=ENVELOPE max_pending=100000; `none` takes a limit away.",
+            help="Changes: delivery=ENVELOPE max_pending=100000; `none` takes a limit away.",
             show_default=False,
         ),
     ] = None,
@@ -139,7 +139,7 @@ def get(session: Session, tenant: Name) -> None:
 
 
 def list_(session: Session, *, everyone: All = False) -> None:
-    """List the tenants that have a policy, and what it says beyond the defaults.
+    """List the tenants that have a policy, and its fields that differ from the defaults.
 
     With --all also those that have schedules or were counted, and no policy: programs get their
     name alone.
@@ -163,8 +163,9 @@ def sign(
 ) -> None:
     """Sign policies as they stand, with the secret of the workers.
 
-    The signer stands for what the policies say: look at them first (belfry tenant list). Before
-    BELFRY_POLICIES=signed is set, and after the secret was changed, all of them have to be signed.
+    The signer answers for the content of the policies: look at them first (belfry tenant list). All
+    of them have to be signed before BELFRY_POLICIES=signed is set, and after the secret was
+    changed.
     """
     if session.asks_http:
         raise WrongUse("Policies are signed through Kafka: leave --http-url out.")
@@ -179,7 +180,7 @@ def remove(
         bool,
         typer.Option(
             "--cancel-pending",
-            help="Refuse its requests from now on, and cancel what is pending.",
+            help="Refuse its requests from now on, and cancel its pending schedules.",
         ),
     ] = False,
     *,
@@ -187,10 +188,10 @@ def remove(
 ) -> None:
     """Remove a tenant's policy.
 
-    What is pending stays: it fires by the defaults, or waits where unknown tenants are not served
-    (BELFRY_UNKNOWN_TENANTS=closed). With --cancel-pending it is cancelled. Where payloads are
-    encrypted (payload_key_ref), workers forget the keys, and the command says which secret you have
-    to destroy, so that they can be read no more; `belfry payloads readable` checks it.
+    Pending schedules stay: they fire by the defaults, or wait if unknown tenants are not served
+    (BELFRY_UNKNOWN_TENANTS=closed). With --cancel-pending they are cancelled. If payloads are
+    encrypted (payload_key_ref), workers forget the keys. The command says which secret you have to
+    destroy, so that nobody can read them any more; `belfry payloads readable` checks it.
     """
     policies = policies_of(session)
     before = policies.get(tenant)
@@ -224,7 +225,7 @@ def _no_policy(tenant: str) -> str:
 
 
 def _with(policies: PolicyStore, tenant: str, change: dict[str, Any]) -> TenantPolicy:
-    """A tenant's policy with these fields changed; raises `BelfryError` for what may not be.
+    """A tenant's policy with these fields changed; raises `BelfryError` for a forbidden value.
 
     A tenant that has been used keeps its former spread in mind, so that its schedules are found.
     """

@@ -1,4 +1,4 @@
-"""``belfry tenant top``: the foremost tenants with their figures, and whose events wait.
+"""``belfry tenant top``: the foremost tenants with their figures, and tenants whose events wait.
 
 One tenant that floods, or whose topic is gone, hides behind sums over all of them. So tenants are
 shown one by one, those first whose events wait, and a second line says why and since when:
@@ -9,7 +9,7 @@ shown one by one, those first whose events wait, and a second line says why and 
 On a terminal it is a table with the same in its last column.
 
 One worker is asked over HTTP, and that worker asks the others. A worker that does not answer is
-named, so that nobody takes what is shown for all there is.
+named, so that nobody takes the shown tenants for all.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class By(StrEnum):
-    """What comes first: figures of tenants, the largest first."""
+    """The order of tenants: by a figure, the largest first."""
 
     WAITING = "waiting"
     PENDING = "pending"
@@ -38,9 +38,9 @@ class By(StrEnum):
     LATENESS = "lateness"
 
 
-Order = Annotated[By, typer.Option("--by", help="What comes first.")]
+Order = Annotated[By, typer.Option("--by", help="The figure to sort by, the largest first.")]
 Most = Annotated[int, typer.Option("--limit", "-n", min=1, max=1000, metavar="N", help="So many.")]
-Only = Annotated[bool, typer.Option("--waiting", help="Those whose events wait, and no others.")]
+Only = Annotated[bool, typer.Option("--waiting", help="Only tenants whose events wait.")]
 
 
 def tenant_top(
@@ -90,7 +90,7 @@ def _late_ms(each: dict[str, Any]) -> float:
 
 
 def _waits(each: dict[str, Any]) -> str:
-    """How many of its events wait, since when and why; empty where none does."""
+    """How many of its events wait, since when and why; empty if none waits."""
     wait = each["wait"]
     if wait is None:
         return ""

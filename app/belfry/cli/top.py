@@ -1,10 +1,10 @@
-"""``belfry top``: what workers do now, look after look.
+"""``belfry top``: the present work of all workers, look after look.
 
 One worker is asked over HTTP, and that worker asks the others. A worker that does not answer is
-named, so that nobody takes what is shown for all there is.
+named, so that nobody takes the shown workers for all.
 
 On a terminal it is a table that is drawn anew with each look. Elsewhere it is lines, look after
-look, which a pipe can read; programs get what the worker answered.
+look, which a pipe can read; programs get the answer of the worker.
 
 Fires a second are worked out here, from the counters of two looks; the first look shows 0. A worker
 that was restarted counts from 0 again, which shows as 0 once.
@@ -82,7 +82,7 @@ def _show(session: Session, looks: Iterable[ClusterShown]) -> None:
 
 
 def _looks(remote: Remote, pause_s: float, count: int | None) -> Iterator[ClusterShown]:
-    """What the cluster shows, look after look, with a pause between two.
+    """The state of the cluster, look after look, with a pause between two.
 
     Without a count it goes on for ever.
     """
@@ -100,7 +100,7 @@ def _watch(looks: Iterable[ClusterShown]) -> None:
     from rich.live import Live
 
     before: Seen = {}
-    # Drawn once a look: nothing changes in between.
+    # Drawn once a look: the table does not change in between.
     with Live(console=Console(), auto_refresh=False) as live:
         for cluster in looks:
             live.update(_table(cluster, _rates(cluster, before)), refresh=True)
@@ -123,7 +123,7 @@ def _rates(cluster: ClusterShown, before: Seen) -> dict[str, float]:
 
 
 def _heading(cluster: ClusterShown) -> str:
-    """Whose workers they are, how many, and what waits in all of them."""
+    """The cluster of the workers, their number, and their pending schedules in all."""
     pending = sum(worker["pending"] or 0 for worker in cluster["workers"])
     # A key that is bound to some tenants is told no counts; then no sum is shown, rather than 0.
     known = all(worker["pending"] is not None for worker in cluster["workers"])

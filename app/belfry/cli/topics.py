@@ -1,18 +1,18 @@
-"""``belfry topics`` and ``belfry schema``: what a cluster needs before a worker starts.
+"""``belfry topics`` and ``belfry schema``: needs of a cluster before a worker starts.
 
-Topics lie in Kafka, schemas in the registry. Both commands make what is missing and leave alone
-what is there; both `check` commands compare and end with exit code 1 where something is wrong.
+Topics lie in Kafka, schemas in the registry. Both commands make missing ones and leave existing
+ones alone; both `check` commands compare and end with exit code 1 if something is wrong.
 
 A worker makes its topics itself unless BELFRY_CREATE_TOPICS is off. These commands are for clusters
 where somebody with more rights does it, and for checks in a pipeline. Each may be repeated:
 
-    belfry topics create       ─► creates what is missing      exit code 0
-    belfry topics check        ─► problem, risk or skipped     1 for a problem or a risk
-    belfry schema register     ─► ids of the subjects          0
-    belfry schema check        ─► what differs                 1 for a problem
+    belfry topics create       ─► creates missing ones         exit code 0 belfry topics check
+    ─► problem, risk or skipped     1 for a problem or a risk belfry schema register     ─► ids of
+    the subjects          0 belfry schema check        ─► what differs                 1 for a
+    problem
 
-What exists is never altered: a setting that is wrong is told with the command that mends it, since
-to change it under a running cluster is for its operator to decide.
+Existing topics are never altered. A wrong setting is told with the command that mends it, since its
+operator has to decide when to change it under a running cluster.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 def register(app: typer.Typer) -> None:
     """Add ``topics`` and ``schema`` with their commands to the program.
 
-    They are two groups of one module: both say what a cluster has to have before a worker starts.
+    They are two groups of one module: a cluster needs both before a worker starts.
     """
     group = Program()
     group.command("create")(with_session(create))
@@ -85,8 +85,7 @@ def create(
     specs = {spec.name: spec for spec in wanted}
     try:
         created = topics.create_topics(admin, wanted)
-    # Brokers refuse to create topics for those who have no right to: it is told which right is
-    # needed.
+    # Brokers refuse to create topics without the right to: the message names the right.
     except KafkaException as error:
         if error.args[0].code() not in NOT_LET:
             raise
@@ -99,8 +98,8 @@ def create(
 def check(session: Session) -> int:
     """Compare topics and brokers with what they should be; exit code 1 on problems.
 
-    Says what each setting endangers, and the command that mends it.  What the cluster does not let
-    belfry look at is told as unchecked, and is no problem by itself.
+    Says what each setting endangers, and the command that mends it.  A part that the cluster does
+    not let belfry see is told as unchecked, and is not a problem by itself.
     """
     from belfry.kafka import topics
     from belfry.kafka.cluster_checks import look_at_brokers
@@ -118,7 +117,7 @@ def check(session: Session) -> int:
     return Exit.ERROR if any(each.checked for each in found) else Exit.OK
 
 
-# What to do about a topic that does not exist.
+# The cure for a topic that does not exist.
 CURE = "belfry topics create"
 
 
@@ -132,7 +131,7 @@ def problem_json(problem: TopicProblem) -> dict[str, object]:
     """A problem of a topic for programs.
 
     `fatal` says that a worker does not start with it, `checked` that belfry could look at all.
-    `cure` says what to do, `why` what is endangered; null where there is nothing to add.
+    `cure` says what to do, `why` what is endangered; null if there is nothing to add.
     """
     return {
         "topic": problem.topic,
@@ -154,7 +153,7 @@ def problem_text(problem: TopicProblem) -> str:
 def register_schemas(session: Session) -> None:
     """Register belfry's schemas with compatibility FULL_TRANSITIVE.
 
-    What is registered already stays as it is.
+    Registered schemas stay as they are.
     """
     from belfry.registry.subjects import publish_all, subjects
 
@@ -183,7 +182,7 @@ def check_schemas(session: Session) -> int:
 
 
 def _registry(session: Session) -> Registry:
-    """The client of the registry, to be closed; `WrongUse` where none is configured."""
+    """The client of the registry, to be closed; `WrongUse` if none is configured."""
     from belfry.registry.subjects import open_registry
 
     registry = open_registry(session.settings)

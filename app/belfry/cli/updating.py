@@ -8,9 +8,9 @@ change of somebody else in between is never overwritten:
     12:00:00.010                      ◄──────────────────────────── pause: version 17.4
     12:00:00.020  PUT if-match 17.3 ─► 412 conflict: exit code 4
 
-What is not given stays as it is. A new rule takes the place of the old one as a whole, with the
-days that it leaves out or heeds. Only a rule that recurs keeps these, for they are read in its time
-zone.
+Fields that are not given stay as they are. A new rule replaces the old one as a whole, but keeps
+the days that the old one leaves out or heeds. Only a recurring rule keeps these, for they are read
+in its time zone.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from belfry.cli.when_options import FLAGS, When
 from belfry.schedules.fields import FIELDS, KIND_OF, NOT_DEFINING
 from belfry.schedules.identity import etag_of
 
-# What a schedule shows and what asks for it have the same names.
+# A schedule as shown and the request for it have the same names.
 DEFINING: Final = tuple(
     json for name, field in FIELDS.items() if name not in NOT_DEFINING for json in field.json_names
 )
@@ -98,10 +98,10 @@ def update(
     others: NewOthers = None,
     expected_version: ExpectedVersion = None,
 ) -> None:
-    """Change parts of a schedule; what is not given stays as it is.
+    """Change parts of a schedule; other fields stay as they are.
 
-    Counts only if nobody else changes it meanwhile: exit code 4 otherwise. What has no option of
-    its own is set by its name over HTTP. Example:
+    Counts only if nobody else changes it meanwhile: exit code 4 otherwise. Set a field without an
+    option by its name over HTTP. Example:
 
     belfry schedule update demo hello --in 10m --set key_text=k --set misfire=SKIP
     """
@@ -158,7 +158,7 @@ def _others(given: Iterable[str]) -> dict[str, Any]:
 
 
 def definition(found: dict[str, Any]) -> dict[str, Any]:
-    """What asks for a schedule as it stands; a delay that runs already is its instant by now.
+    """The request for a schedule as it stands; a running delay has become its instant.
 
     `found` is a schedule as the HTTP API shows it, and the result is a body that creates the same.
     A delay that has begun is told as its instant, so it slides no more.
@@ -176,9 +176,9 @@ def _has_days(body: dict[str, Any], when: When) -> bool:
 
 
 def _given(when: When) -> dict[str, Any]:
-    """What was given of when, by the names of the HTTP API; `WrongUse` for more than one kind.
+    """The given options of when, by the names of the HTTP API; `WrongUse` for more than one kind.
 
-    Nothing at all is fine: the rule stays as it is then.
+    Without any option the rule stays as it is.
     """
     given = when.fields()
     if len(given) > 1:

@@ -1,8 +1,9 @@
-"""``belfry tenant usage``: what tenants used, hour by hour, as the metering topic has it.
+"""``belfry tenant usage``: the usage of tenants, hour by hour, as the metering topic has it.
 
-Each worker counts what its partitions did for each tenant, and writes it when the hour is over.
-This command reads the topic, adds up what partitions say of the same tenant and hour, and prints
-it. It is meant for bills: what a crash repeats is not counted twice (docs/metering.md).
+Each worker counts the work of its partitions for each tenant, and writes the counts when the hour
+is over. This command reads the topic, adds up the counts of all partitions for the same tenant and
+hour, and prints them. It is meant for bills: work that a crash repeats is not counted twice
+(docs/metering.md).
 
     accepted, fired, delivered   events of this hour
     byte-hours                   bytes held, times the hours for which they were held
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 
 # As it is typed: the help shows it as the default.
 DAY: Final = "24h"
-# What to set where nothing is metered.
+# The setting to name if nothing is metered.
 SWITCH: Final = "BELFRY_METERING_INTERVAL_MS=3600000 on all workers"
 # Milliseconds.
 HOUR_MS: Final = 3_600_000
@@ -65,7 +66,7 @@ def usage(
     since: Since = DAY,  # type: ignore[assignment]  # typer parses it
     until: Until = None,
 ) -> None:
-    """Show what a tenant used in each hour: accepted, fired, delivered, byte-hours held.
+    """Show the usage of a tenant in each hour: accepted, fired, delivered, byte-hours held.
 
     Workers count it where BELFRY_METERING_INTERVAL_MS is set, and tell of an hour when it is over.
     Reads a topic and needs no worker. Example:

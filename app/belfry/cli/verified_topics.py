@@ -1,12 +1,11 @@
 """Which topics `belfry verify` compares, and of which belfry they are.
 
-    changelog    what each transaction did      ─┐
-    lifecycle    what was told of it             ├─ names under one prefix
-    rejected     what was refused               ─┘
-    fired.…      what came out                  ─── and any topic that a policy names, or shares
+    changelog    the work of each transaction   ─┐ lifecycle    reports on it                   ├─
+    names under one prefix rejected     refused requests               ─┘ fired.…      fired events
+    ─── and any topic that a policy names, or shares
 
-Where the events of a tenant go is said by its policy, which may change between two passes. So the
-names are asked for anew in each pass; `--topic` adds those of policies that nobody has any more.
+The policy of a tenant names the topic of its events, and may change between two passes. So the
+names are asked for anew in each pass; `--topic` adds topics of former policies.
 
 A state file has to be of the same belfry as the topics, or all of them would seem to have lost
 their records. `world_of` says which belfry it is, by the id of its changelog.
@@ -67,7 +66,7 @@ class VerifiedTopics:
             for name, each in policies.items()
             if each.is_shared or each.output_topic is not None
         } | {CANARY: self._canary}
-        # On the shared topic an event comes once, whatever a policy says.
+        # On the shared topic an event comes once, under any policy.
         self.repeats = frozenset(
             name
             for name, each in policies.items()

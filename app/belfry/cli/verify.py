@@ -1,16 +1,16 @@
-"""``belfry verify``: whether topics of a belfry say of one another what the specification asks.
+"""``belfry verify``: whether the topics of a belfry agree with one another as specified.
 
 Four parts do it. The rules are `belfry.verification`, which is pure and shares no code with the
 engine that it checks. `verify_cluster` reads topics in an order that makes a comparison possible.
-`verify_state` keeps what was read in a file, so that memory stays bounded and a later run goes on.
+`verify_state` keeps the facts in a file, so that memory stays bounded and a later run goes on.
 `verify_service` makes one pass, or one after the other with metrics.
 
     belfry verify                                   one pass over all that the topics hold
-    belfry verify --state verified.db               and the next run reads what is new only
-    belfry verify --state verified.db --every 60s   a pass a minute, until Ctrl-C
+    belfry verify --state verified.db               and the next run reads new records only belfry
+    verify --state verified.db --every 60s   a pass a minute, until Ctrl-C
 
-What cannot be checked, since compaction or retention removed it, is counted with its reason, and
-never reported as a finding.
+A record that compaction or retention has removed cannot be checked. It is counted with its reason,
+and never reported as a finding.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def metrics_place(text: str) -> tuple[str, int]:
     return host.strip("[]"), int(port)
 
 
-# A host and a port; nothing is served without it.
+# A host and a port; without it no metrics are served.
 MetricsPlace = Annotated[
     Any,
     typer.Option(
@@ -76,7 +76,7 @@ Grace = Annotated[
         "--grace",
         parser=seconds,
         metavar="DURATION",
-        help="Wait so long for what is not there yet.",
+        help="Wait so long for records that are not there yet.",
     ),
 ]
 # Seconds, by the timestamps of the changelog.
@@ -86,7 +86,7 @@ OverdueAfter = Annotated[
         "--overdue-after",
         parser=seconds,
         metavar="DURATION",
-        help="Find what should have fired so long before the end of the log.",
+        help="Find schedules that should have fired so long before the end of the log.",
     ),
 ]
 # Days; memory on disk grows with it.
@@ -129,9 +129,9 @@ def verify(
     """Check each transaction of a belfry against its specification, by its topics alone.
 
     Reads changelog, outputs, lifecycle and rejected topics, and writes nothing to Kafka. It checks
-    numbers, epochs, positions, watermarks, digests, each event that fired against the schedule
-    that asked for it, and that what was due has fired. Exit code 0 where nothing is wrong, 4 for a
-    finding, 1 for an error, 3 where there is no changelog. Example:
+    numbers, epochs, positions, watermarks, digests, each fired event against its schedule, and that
+    each due schedule has fired. Exit code 0 if nothing is wrong, 4 for a finding, 1 for an error, 3
+    if there is no changelog. Example:
 
     belfry verify --state verified.db
     """
@@ -163,7 +163,7 @@ def _verify(
 
 
 def _show(session: Session, found: list[Breached], counts: CheckCounts) -> None:
-    """Print what a pass has found, and what it looked at."""
+    """Print the findings of a pass, and its counts."""
     text = "\n".join([*map(line, found), *summary(found, counts)])
     session.printer.one(shown(found, counts), text)
 
@@ -171,8 +171,8 @@ def _show(session: Session, found: list[Breached], counts: CheckCounts) -> None:
 def shown(found: list[Breached], counts: CheckCounts) -> dict[str, Any]:
     """A pass for programs.
 
-    `counts` are those of all passes of this run, `not_checked` says by reason what could not be
-    judged.
+    `counts` are those of all passes of this run, `not_checked` has the number of unchecked records
+    by reason.
     """
     from belfry.verification.findings import MEANINGS
 
@@ -195,16 +195,14 @@ def shown(found: list[Breached], counts: CheckCounts) -> dict[str, Any]:
 
 
 def line(found: Breached) -> str:
-    """A finding in a line for people: its kind, where it lies, what was found, and what was
-    expected.
-    """
+    """A finding in a line for people: its kind, its place, the found and the expected value."""
     # Ids are others' words.
     said = f"{found.found}; expected: {found.expected}"
     return f"{found.breach.upper():18} {found.spot}  {plain(said)}"
 
 
 def summary(found: list[Breached], counts: CheckCounts) -> list[str]:
-    """What was looked at, in lines for people."""
+    """The counts of checked records, in lines for people."""
     right = "nothing is wrong."
     if counts.unchecked():
         right = "nothing is wrong in what was checked."

@@ -2,8 +2,8 @@
 
     1  where the changelog ends ─► 2 where outputs, lifecycle and rejected end, which are read first
     3  the changelog, up to (1): all that its transactions fired was committed before (2)
-    4  what came out and belongs to no transaction, and what was due and has not fired, is read on
-       for, and decided of then
+    4  events without a transaction, and due schedules without an event: read on
+       for them, and judge then
 
 The order matters while workers run. Read the other way round, an event that fired between the two
 looks would seem to be lost:
@@ -14,7 +14,7 @@ looks would seem to be lost:
     12:00:03  the changelog is read to 500, and each of its fires is looked for among the outputs
 
 The markers of a transaction are written one by one (KIP-98), so an output may show it a moment
-later than the changelog. What is missing is therefore waited for: `grace_s`, once in a pass.
+later than the changelog. So the reader waits for missing records: `grace_s`, once in a pass.
 """
 
 from __future__ import annotations
@@ -46,15 +46,16 @@ if TYPE_CHECKING:
 # Older tombstones are removed by compaction: state of before may miss that a schedule is gone.
 # Milliseconds. A partition that no pass has read for so long is begun anew.
 STALE_MS: Final = 12 * 3_600_000
-# Seconds between two looks for what is not there yet.
+# Seconds between two looks for records that are not there yet.
 AGAIN_S: Final = 0.2
 
 
 class PassTerms(NamedTuple):
     """How a pass is made.
 
-    It waits `grace_s` seconds in all for records that should be there. What should have fired
-    `overdue_ms` before the end of the log is overdue. What is settled for `forget_ms` is forgotten.
+    It waits `grace_s` seconds in all for records that should be there. A schedule that should have
+    fired `overdue_ms` before the end of the log is overdue. Facts that are settled for `forget_ms`
+    are forgotten.
     """
 
     grace_s: float
@@ -66,8 +67,8 @@ class ClusterVerifier:
     """Passes over one belfry's topics; `findings` are those of the last pass, `counts` of all.
 
     `judge_of` a partition tells whether a record was written by a worker, or by somebody else with
-    access to the topic. It runs in one thread. What Kafka does not answer is raised by the reader,
-    and nothing of the pass is saved then.
+    access to the topic. It runs in one thread. If Kafka does not answer, the reader raises an
+    error, and the pass is not saved.
     """
 
     def __init__(
@@ -83,7 +84,7 @@ class ClusterVerifier:
         self._reader, self._file = reader, file
         self._memory = MemoryOnDisk(file)
         self._topics, self._judge_of = topics, judge_of
-        # Rounds are counted on from run to run, for what came in the last one is decided of later.
+        # Rounds are counted on from run to run, for records of the last one are judged later.
         self._outputs = OutputVerifier(self._memory, self.counts, self._memory.last_round())
         self._overdue = OverdueSchedules(self._memory, self.counts)
         self._coverage = Coverage("", {})
@@ -92,12 +93,12 @@ class ClusterVerifier:
         # Of them: a belfry that has grown has more.
         self._homes = 1
         self._spans: dict[int, ReadableRange] = {}
-        # Partitions that were not read to their ends, for what an output hides.
+        # Partitions that were not read to their ends, since an output hides events.
         self._held: set[int] = set()
         # By partition; any thread may ask for the sum.
         self._left: dict[int, int] = {}
         self._patient_until = 0.0
-        # What fired in another cluster and was carried; looked at when a pass begins.
+        # Carried fires of another cluster; looked at when a pass begins.
         self.elsewhere = FiredElsewhere()
         # Asks the log of a topic's partition about a hole.
         self.is_void: Callable[[str, int, int, int], bool] = lambda *_: False
@@ -108,7 +109,7 @@ class ClusterVerifier:
         return sum(self._left.copy().values())
 
     def run(self, terms: PassTerms) -> list[Breached]:
-        """One pass; what it found.
+        """One pass; its findings.
 
         All of a pass is saved at its end, in one transaction of the file.
         """
@@ -138,14 +139,13 @@ class ClusterVerifier:
         return self.findings
 
     def _suspects(self, overdue_ms: int) -> list[Suspect]:
-        """What should have fired so long before the end of the log, which tells its own time."""
+        """Schedules that should have fired so long before the end of the log, by the log's time."""
         ends = [each.standing.last_ms for each in self._partitions.values()]
         until_ms = max(ends, default=NEVER) - overdue_ms
         return self._overdue.suspects(self._partitions, until_ms, self._coverage)
 
     def _decide(self, came_by: int, suspects: list[Suspect]) -> None:
-        """Judge what is still open, now that no more is waited for, and keep where each partition
-        stands.
+        """Judge all open cases, since the waiting is over, and save the position of each partition.
 
         Behind an open transaction nobody sees what has fired.
         """
@@ -220,14 +220,14 @@ class ClusterVerifier:
         self._read_patiently(partition, verifier, judge)
 
     def _read_patiently(self, partition: int, verifier: PartitionVerifier, judge: Judge) -> None:
-        """Read on where an output lacked what a transaction fired: for a while, then as it is."""
+        """Read on while an output lacks fires of a transaction: for a while, then as it is."""
         while monotonic() < self._patient_until:
             sleep(AGAIN_S)
             coverage = self._feed.read()
             verifier.renew(coverage)
             if verifier.go_on(final=False):
                 break
-        # What an output hides is not lost: the partition is left there for a later pass.
+        # Hidden events are not lost: the partition is left there for a later pass.
         final, place = not self._feed.hides(), (self._topics.changelog, partition)
         if verifier.go_on(final=final):
             ends = {place: self._spans[partition].end}

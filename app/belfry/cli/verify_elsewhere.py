@@ -6,8 +6,9 @@
                                                                              tells of other outputs
 A belfry without a mirror has no such topic, and all of its transactions are its own.
 
-Brokers do not say whether a topic is there that may not be described.  So where the marks cannot be
-read, all transactions are taken for this cluster's own, and `unread` says why nobody knows.
+Brokers do not say whether a topic is there that may not be described.  So if the marks cannot be
+read, all transactions count as this cluster's own, and `unread` says why the marks could not be
+read.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 # Behind the end of every log, and offsets of one look backwards.
 _END: Final = 1 << 62
 _STRETCH: Final = 100
-# What was told so long before its partition was level is carried with its transaction: clocks
+# A report from so long before its partition was level is carried with its transaction: clocks
 # differ by less, and no transaction takes longer.
 SLACK_MS: Final = 300_000
 
@@ -50,7 +51,7 @@ class FiredElsewhere(NamedTuple):
 
 
 def fired_elsewhere(session: Session) -> FiredElsewhere:
-    """What the marks of this cluster say; raises `Unavailable` where no broker answers."""
+    """The content of this cluster's marks; raises `Unavailable` if no broker answers."""
     _, admin = session.admin()
     try:
         partitions, lacks = _marks_topic(session, admin)

@@ -1,4 +1,4 @@
-"""Holes in a changelog, looked at for `belfry verify`: where nothing was, or rows are gone."""
+"""Holes in a changelog, judged for `belfry verify`: places without records, or with rows gone."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class LogHoles:
     def is_void(self, topic: str, partition: int, start: int, end: int) -> bool:
         """Whether no row ever lay from one offset up to before another; raises `Unavailable`."""
         try:
-            # What a client says of its connections goes beside what programs read.
+            # Messages of the client on its connections must not mix with output for programs.
             with redirect_stdout(sys.stderr):
                 return self._void.all_void((topic, partition), start, end)
         except ConnectionError as error:

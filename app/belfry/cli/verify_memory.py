@@ -1,19 +1,19 @@
-"""What `belfry verify` remembers of schedules and fires: rows of a file, so that memory is bounded.
+"""Schedules and fires that `belfry verify` remembers: rows of a file, so that memory is bounded.
 
 A belfry with a hundred million schedules has as many fires to look for, and none of them can be
 judged before the changelog says what it was. So all of it lies in tables of SQLite, by the keys
 that the rules ask with:
 
-    schedules   by partition and short name     what stands, as the changelog has it by now
-    locks       by partition and fire           what waits until a fire is acknowledged
-    fires       by the id of the fire           what came out; settled once a transaction has it
-    told        by the id of the fire           what the lifecycle said of it
-    refused     by where a request came from    each of them once
+    schedules   by partition and short name     the schedule, as the changelog has it by now locks
+    by partition and fire           the wait until a fire is acknowledged fires       by the id of
+    the fire           its event; settled once a transaction has it told        by the id of the
+    fire           the report of the lifecycle on it refused     by the source of a request
+    each of them once
 
-What it remembers of moves of key groups is in `verify_moves.py`.
+`verify_moves.py` has the memory of moves of key groups.
 
-What is settled is forgotten after a while (`forget_before`); the file grows with what is open, and
-with how long the past is remembered. Tests have the same in dictionaries.
+Settled facts are forgotten after a while (`forget_before`); the file grows with open cases, and
+with the length of the remembered past. Tests have the same in dictionaries.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ _TOLD: Final = "identity, schedule_id, topic, partition, at, ms"
 
 
 class MemoryOnDisk:
-    """Schedules, fires and what was told of them, as rows of a state file.
+    """Schedules, fires and the reports on them, as rows of a state file.
 
     Its methods are those of `belfry.verification.memory.Memory`. They run in the thread that made
-    the file, and nothing counts before the file is saved.
+    the file, and changes count only once the file is saved.
     """
 
     def __init__(self, file: StateFile) -> None:
@@ -46,7 +46,7 @@ class MemoryOnDisk:
     # -- schedules ---------------------------------------------------------------------------------
 
     def schedule(self, partition: int, name: int) -> Remembered | None:
-        """What is known of a schedule of a partition, by its short name."""
+        """The facts on a schedule of a partition, by its short name."""
         query = "SELECT * FROM schedules WHERE partition = ? AND name = ?"
         found = self._file.one(query, partition, name)
         return None if found is None else _remembered(found)
@@ -77,7 +77,7 @@ class MemoryOnDisk:
             yield row[1], _remembered(row)
 
     def waiting(self, partition: int) -> Iterator[tuple[str, int, int]]:
-        """Tenants of whom schedules wait in a partition: how many, and the oldest row's offset."""
+        """Tenants with pending schedules in a partition: how many, and the oldest row's offset."""
         what = "tenant, count(*), min(at)"
         where = "partition = ? AND stands < 2 GROUP BY tenant"
         query = f"SELECT {what} FROM schedules WHERE {where}"  # noqa: S608  # of this module alone
@@ -108,7 +108,7 @@ class MemoryOnDisk:
         self.moves.forget_partition(partition)
 
     def last_round(self) -> int:
-        """The last round of earlier runs of which something is still open; 1 where nothing is."""
+        """The last round of earlier runs with an open case; 1 if there is none."""
         query = "SELECT max(round) FROM {} WHERE {}"
         found = [
             self._file.one(query.format(*each))[0]
@@ -172,7 +172,7 @@ class MemoryOnDisk:
     # -- what was told and refused -----------------------------------------------------------------
 
     def add_told(self, told: ToldFire, at_round: int) -> ToldFire | None:
-        """Remember what was told of a fire; what was told of it before, which then stays."""
+        """Remember a report on a fire; returns an earlier report on it, which then stays."""
         row = (told.identity, told.schedule_id, *told.spot, told.timestamp_ms, at_round)
         query = "INSERT OR IGNORE INTO told VALUES (?, ?, ?, ?, ?, ?, ?, 1)"
         if self._file.rows.execute(query, row).rowcount:
@@ -182,7 +182,7 @@ class MemoryOnDisk:
         return None if known.spot == told.spot else known
 
     def told_without_fire(self, before_round: int) -> list[ToldFire]:
-        """What was told in an earlier round, of fires that were not seen."""
+        """Reports of an earlier round on fires that were not seen."""
         seen = "EXISTS (SELECT 1 FROM fires WHERE fires.identity = told.identity)"
         self._file.rows.execute(f"UPDATE told SET open = 0 WHERE open = 1 AND {seen}")  # noqa: S608
         query = f"SELECT {_TOLD} FROM told WHERE open = 1 AND round < ?"  # noqa: S608
@@ -194,7 +194,7 @@ class MemoryOnDisk:
         self._file.rows.executemany(query, ((each,) for each in identities))
 
     def add_once(self, what: str, spot: Spot, timestamp_ms: int) -> tuple[Spot, int] | None:
-        """Remember what has to be there once, such as a refusal; where and when it was before."""
+        """Remember a record that may come once, such as a refusal; an earlier place and time."""
         query = "INSERT OR IGNORE INTO refused VALUES (?, ?, ?, ?, ?)"
         if self._file.rows.execute(query, (what, *spot, timestamp_ms)).rowcount:
             return None
@@ -203,7 +203,7 @@ class MemoryOnDisk:
         return None if Spot(*known) == spot else (Spot(*known), ms)
 
     def forget_before(self, ms: int) -> None:
-        """Forget what belongs together, or is gone, since before this instant."""
+        """Forget facts that were matched, or gone, before this instant."""
         for query in (
             "DELETE FROM told WHERE ms < ? AND open = 0",
             "DELETE FROM fires WHERE ms < ? AND settled = 1",
@@ -229,6 +229,6 @@ def _fire(row: Any) -> FiredEntry:
 
 
 def _told(row: Any) -> ToldFire:
-    """A row as what was told of a fire."""
+    """A row as the report on a fire."""
     identity, schedule_id, topic, partition, offset, ms = row
     return ToldFire(identity, schedule_id, Spot(topic, partition, offset), ms)

@@ -1,8 +1,8 @@
-"""What `belfry verify` remembers of moves of key groups, in the tables of its state file.
+"""Moves of key groups that `belfry verify` remembers, in the tables of its state file.
 
     move_sides     by group, move and partition    who gives and who takes, until the move is judged
-    moved_rows     by group, move and short name   what left and what came, until then
-    given_groups   by partition and group          where a group has left, until it was looked for
+    moved_rows     by group, move and short name   rows that left and rows that came, until then
+    given_groups   by partition and group          the partition it left, until it was looked for
 
 A move has 50 000 rows at most and some 100 bytes for each, and all of them are gone once it is
 judged. One whose other side was never read is forgotten with all else that is old.
@@ -58,7 +58,7 @@ class MovesOnDisk:
     # -- rows --------------------------------------------------------------------------------------
 
     def row(self, move: MoveId, name: int) -> MovedRow | None:
-        """What is known of a schedule in a move."""
+        """The facts on a schedule in a move."""
         query = "SELECT * FROM moved_rows WHERE grp = ? AND move = ? AND name = ?"
         found = self._file.one(query, *move, name)
         return None if found is None else MovedRow(*found[2:])
@@ -80,14 +80,14 @@ class MovesOnDisk:
             self._do(f"DELETE FROM {table} WHERE grp = ? AND move = ?", *move)  # noqa: S608
 
     def forget_partition(self, partition: int) -> None:
-        """A partition is read anew: of moves that it has a side of nothing is known."""
+        """Forget all moves that have a side in this partition, for it is read anew."""
         query = "SELECT DISTINCT grp, move FROM move_sides WHERE partition = ?"
         for row in self._all(query, partition):
             self.forget(MoveId(*row))
         self._do("DELETE FROM given_groups WHERE partition = ?", partition)
 
     def forget_before(self, ms: int) -> None:
-        """Forget moves of which nothing was seen since this instant."""
+        """Forget moves without a record since this instant."""
         query = "SELECT grp, move FROM move_sides GROUP BY grp, move HAVING max(touched) < ?"
         for row in self._all(query, ms):
             self.forget(MoveId(*row))

@@ -1,15 +1,14 @@
-"""What came out of a belfry, read and handed to the rules: fires, what was told, what was refused.
+"""Outputs of a belfry, read and handed to the rules: fires, reports on them, refusals.
 
-Three kinds of topics are read to their ends, each record by what takes those of its topic:
+Three kinds of topics are read to their ends; each has its own way to take a record:
 
     fired.…     a fire, the copy of a redrive, or somebody else's record, which is passed over
-    lifecycle   what was told of a fire
-    rejected    a refusal, or the mark of a redrive
+    lifecycle   a report on a fire rejected    a refusal, or the mark of a redrive
 
-How far each partition was read is kept in the state file, so that the next pass reads what is new
-only. Of what lay before, or was removed by retention, nothing can be said: such a topic has a
-*floor*, an instant up to which its records may be gone, and what should have come out before is not
-looked for there. `belfry.verification.outputs` has the rules; here is the reading.
+How far each partition was read is kept in the state file, so that the next pass reads new records
+only. Records from before, or removed by retention, cannot be judged: such a topic has a *floor*, an
+instant up to which its records may be gone, and earlier events are not looked for there.
+`belfry.verification.outputs` has the rules; this module reads.
 """
 
 from __future__ import annotations
@@ -42,7 +41,7 @@ if TYPE_CHECKING:
 
 # The outcome of a lifecycle event that tells of a fire.
 FIRED: Final = "FIRED"
-# Outcome and code of one that tells of a schedule whose payload no key opens.
+# Outcome and code of a report on a schedule whose payload no key opens.
 UNDECRYPTABLE: Final = "PAUSED", "undecryptable_payload"
 
 # Takes a record, where it lies, and its timestamp.
@@ -52,7 +51,7 @@ Take = Callable[[Message, Spot, int], None]
 class OutputFeed:
     """Feeds an output verifier with all that came out since the last pass.
 
-    What Kafka does not answer is raised by the reader.
+    If Kafka does not answer, the reader raises an error.
     """
 
     def __init__(
@@ -85,7 +84,7 @@ class OutputFeed:
         )
 
     def read(self) -> Coverage:
-        """Read outputs, lifecycle and rejected to their present ends; what they cover now."""
+        """Read outputs, lifecycle and rejected to their present ends; returns the new coverage."""
         topics, all_topics = self._topics, self._reader.topics()
         outputs = topics.outputs(all_topics)
         takes = dict.fromkeys(outputs, self._take_fired)
@@ -100,7 +99,7 @@ class OutputFeed:
             for partition, span in spans[topic].items():
                 self._first_ends.setdefault((topic, partition), span.end)
         self._read_all(takes, spans)
-        # What was read first may lie far behind the beginning of its topic.
+        # The first record that was read may lie far behind the beginning of its topic.
         coverage = self._coverage(outputs)
         self._outputs.renew(coverage)
         return coverage
@@ -118,18 +117,18 @@ class OutputFeed:
     def _read_all(
         self, takes: Mapping[str, Take], spans: Mapping[str, Mapping[int, ReadableRange]]
     ) -> None:
-        """Read topics to the ends of these spans, each record by what takes those of its topic.
+        """Read topics to the ends of these spans, each record by the method for its topic.
 
-        It remembers where it stands in each partition, so that the next pass reads what is new
+        It remembers where it stands in each partition, so that the next pass reads new records
         only.
         """
         starts: dict[tuple[str, int], int] = {}
         ends: dict[tuple[str, int], int] = {}
-        # What lay before was not read, and may be gone: up to the first record that is left.
+        # Earlier records were not read, and may be gone: up to the first record that is left.
         cut: set[tuple[str, int]] = set()
         for topic in takes:
             known = self._file.positions(topic)
-            # Since when its policy names a topic, nothing says.
+            # No record says since when its policy names a topic.
             new = not known and topic in self._topics.tenants.values()
             for partition, span in spans[topic].items():
                 place = topic, partition

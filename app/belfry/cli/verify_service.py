@@ -43,12 +43,12 @@ UNREAD: Final = (
     "Whether a mirror carried transactions from another cluster cannot be seen, so all are taken"
     " for this cluster's own, and events that came out there are told as lost:"
 )
-# Takes what a pass has found, and the counts of all passes since topics were opened.
+# Takes the findings of a pass, and the counts of all passes since topics were opened.
 Show = Callable[[list[Breached], CheckCounts], None]
 
 
 class VerifyRun(NamedTuple):
-    """What is verified, and how: the file to go on from, further topics, and terms of a pass."""
+    """The terms of verification: the file to go on from, further topics, and terms of a pass."""
 
     state: Path | None
     also: list[str]
@@ -63,7 +63,7 @@ class OpenedVerifier(NamedTuple):
     topics: VerifiedTopics
 
     def look(self, terms: PassTerms) -> list[Breached]:
-        """One pass; what it found. Raises `CommandError` for records of a later release.
+        """One pass; its findings. Raises `CommandError` for records of a later release.
 
         Policies are read before, for they say where events go, which may come twice and which may
         wait.
@@ -91,8 +91,8 @@ def verify_for_ever(
 ) -> NoReturn:
     """Pass after pass, with a pause of so many seconds; it ends by a signal, or by an error.
 
-    Before the first complete pass every error ends it. Later on, what brokers do not answer is
-    told, and tried again.
+    Before the first complete pass every error ends it. Later on, a failure of brokers is told, and
+    tried again.
     """
     passes = 0
     while True:
@@ -117,7 +117,7 @@ def verify_for_ever(
 
 @contextmanager
 def _opened(session: Session, run: VerifyRun) -> Iterator[OpenedVerifier]:
-    """Open reader and file, and close them at the end; what was not saved has not been."""
+    """Open reader and file, and close them at the end; unsaved changes are lost."""
     settings = session.settings
     decoder = Decoder("LifecycleEvent", look_in(open_registry(settings)), only=True)
     with (

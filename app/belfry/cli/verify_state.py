@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 FORMAT: Final = 2
 # KiB of the file that SQLite keeps in memory.
 CACHE_KIB: Final = 64 * 1024
-# Milliseconds.  For so long a topic is remembered whose events might come twice by a policy.
+# Milliseconds. A topic whose events might come twice by a policy is remembered for so long.
 REPEATED_MS: Final = 7 * 86_400_000
 _TABLES: Final = """
 CREATE TABLE IF NOT EXISTS facts (name TEXT PRIMARY KEY, value TEXT);
@@ -79,7 +79,7 @@ class StateFile:
     """A file of SQLite; without a path a temporary one, which is gone afterwards.
 
     `rows` is the connection. `now_ms` is when rows are touched, in epoch ms, which the owner sets.
-    Methods run in the thread that made it, as `sqlite3` asks. Nothing counts before `save`.
+    Methods run in the thread that made it, as `sqlite3` asks. Changes count only after `save`.
     """
 
     def __init__(self, path: Path | None, world: str) -> None:
@@ -117,7 +117,7 @@ class StateFile:
         self.rows.execute("BEGIN")
 
     def close(self) -> None:
-        """Close the file; what was not saved has not been."""
+        """Close the file; unsaved changes are lost."""
         self.rows.close()
 
     def one(self, query: str, *given: Any) -> Any:
@@ -144,7 +144,7 @@ class StateFile:
         self.rows.execute(query, (topic, ms, ms))
 
     def repeating(self, topics: Iterable[str]) -> frozenset[str]:
-        """These topics, whose events may come twice, and those of which that was so lately.
+        """These topics, whose events may come twice, and topics whose events lately might.
 
         A policy that promises more from now on says nothing of the events before.
         """

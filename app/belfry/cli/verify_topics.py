@@ -1,10 +1,10 @@
-"""Reading topics for `belfry verify`: what is committed, from a position to an end of before.
+"""Reading topics for `belfry verify`: committed records, from a position to an earlier end.
 
 A pass compares topics with one another, so each is read to an end that was asked for at a known
 moment, and not as far as it goes. A reader with `read_committed` goes to the last stable offset:
 records behind an open transaction are not shown, and `hides` says where that is so.
 
-No group is joined and no offset committed, so the brokers keep nothing of it.
+It joins no group and commits no offset, so the brokers keep no trace of it.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ Places = Mapping[tuple[str, int], int]
 
 
 class ReadableRange(NamedTuple):
-    """What of a partition is there to read: first offset, and that of the first open record."""
+    """The readable part of a partition: first offset, and offset of the first open record."""
 
     low: int
     end: int
@@ -71,7 +71,7 @@ class TopicReader:
         return {name: sorted(topic.partitions) for name, topic in found.items()}
 
     def spans(self, topics: Mapping[str, Iterable[int]]) -> dict[str, dict[int, ReadableRange]]:
-        """Where partitions begin and end for a reader of what is committed; by topic."""
+        """Where partitions begin and end for a reader of committed records; by topic."""
         places = [TopicPartition(name, each) for name in topics for each in topics[name]]
         lows = self._asked(places, EARLIEST)
         ends = self._asked(places, LATEST)
@@ -82,14 +82,14 @@ class TopicReader:
         return found
 
     def hides(self, topic: str, spans: Mapping[int, ReadableRange]) -> set[int]:
-        """Partitions in which an open transaction holds back what lies behind the end of a span."""
+        """Partitions in which an open transaction holds back records behind the end of a span."""
         places = [TopicPartition(topic, each) for each in spans]
         uncommitted = IsolationLevel.READ_UNCOMMITTED
         ends = self._asked(places, LATEST, uncommitted)
         return {each.partition for each in places if ends[each] > spans[each.partition].end}
 
     def log_ends(self, topics: Mapping[str, Iterable[int]]) -> dict[tuple[str, int], int]:
-        """Where partitions end, with what an open transaction still holds back."""
+        """Where partitions end, including records that an open transaction still holds back."""
         places = [TopicPartition(name, each) for name in topics for each in topics[name]]
         ends = self._asked(places, LATEST, IsolationLevel.READ_UNCOMMITTED)
         return {(place.topic, place.partition): end for place, end in ends.items()}
@@ -116,7 +116,8 @@ class TopicReader:
         """Records of partitions from these offsets up to before those.
 
         They come in batches, in order within a partition; partitions mix. Raises `NothingComes`
-        where nothing comes for `ANSWER_S` seconds.
+        if no record that is still to be read comes for `ANSWER_S` seconds: a transaction may be
+        open in a partition, while others grow behind their ends.
         """
         at = {place: start for place, start in starts.items() if start < ends[place]}
         self._consumer.assign([TopicPartition(*place, start) for place, start in at.items()])
@@ -124,10 +125,12 @@ class TopicReader:
         while at:
             found: list[Message] = []
             for message in self._some():
-                moved = monotonic()
-                self._take(message, at, ends, found)
+                if self._take(message, at, ends, found):
+                    moved = monotonic()
             if found:
                 yield found
+                # Whoever takes them may take a while.
+                moved = monotonic()
             if monotonic() - moved > ANSWER_S:
                 topics = ", ".join(sorted({topic for topic, _ in at}))
                 raise NothingComes(
@@ -147,8 +150,9 @@ class TopicReader:
         at: dict[tuple[str, int], int],
         ends: Places,
         found: list[Message],
-    ) -> None:
-        """Take a record into `found`, or note that a partition has come to its end.
+    ) -> bool:
+        """Take a record into `found`, or note that a partition has come to its end; whether it is
+        of a partition that is still to be read.
 
         Offsets have gaps where markers and aborted records are, so a partition may end without a
         record at `end - 1`; the client then tells its end.
@@ -157,9 +161,9 @@ class TopicReader:
         if error is not None and error.code() != KafkaError._PARTITION_EOF:
             if error.fatal() or not error.retriable():
                 raise self._cluster.unavailable(error, message.topic() or "")
-            return
+            return False
         if place not in at:
-            return
+            return False
         offset = message.offset() or 0
         if error is None and offset < ends[place]:
             found.append(message)
@@ -167,6 +171,7 @@ class TopicReader:
         at[place] = offset + (error is None)
         if at[place] >= ends[place]:
             del at[place]
+        return True
 
     def key_at(self, topic: str, partition: int, offset: int) -> bytes | None:
         """The key of this very record, None where it is not in the log any more."""

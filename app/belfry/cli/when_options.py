@@ -103,16 +103,12 @@ class _When:
         return getattr(self, kind.field.argument)
 
     def arguments(self) -> dict[str, Any]:
-        """What the client's `schedule` takes: values by the names of its parameters, and the time
-        zone.
-        """
+        """Arguments for the client's `schedule`: values by parameter name, and the time zone."""
         said = {kind.field.argument: self._said(kind) for kind in self.given}
         return {**said, "timezone": self.zone}
 
     def fields(self) -> dict[str, Any]:
-        """What was given of when, by the names of the request, such as ``delay_ms``; for the HTTP
-        port.
-        """
+        """The given options of when, by the names of the request, such as ``delay_ms``."""
         return {kind.field.name: self._said(kind) for kind in self.given}
 
     def check(self) -> None:
@@ -125,7 +121,7 @@ class _When:
             )
 
     def check_zone_of_rule(self, *zoned: str | None) -> None:
-        """Refuse a time zone where nothing is read in it; `zoned` are other options that are.
+        """Refuse a time zone if no option is read in it; `zoned` are other options that are.
 
         Raises `WrongUse`, also for a zone that does not exist. An instant and a delay need no zone.
         """

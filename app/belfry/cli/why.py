@@ -9,9 +9,9 @@ each with its place in Kafka:
       2026-12-01T08:04:00Z  CANCELLED order/4711, version 1, due …, asked at belfry.schedules/2@57
 
 Two questions are asked, whatever the length of a history: for the schedule, and for the newest
-page of its events, which workers keep by schedule and by day.  Where that page holds refusals
-alone, and what became of the schedule is not known otherwise, the last event that is none is asked
-for as well, among 50 000 at most.
+page of its events, which workers keep by schedule and by day.  If that page holds refusals alone,
+and the state of the schedule is not known otherwise, it also asks for the last event that is not a
+refusal, among 50 000 at most.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ def register(app: Program) -> None:
 
 
 def why(session: Session, tenant: Tenant, schedule_id: ScheduleId) -> None:
-    """Say why a schedule fired, did not fire, or still waits, with what its history tells.
+    """Say why a schedule fired, did not fire, or still waits, with its history.
 
-    Exit code 3 where nothing is known of it. Example:
+    Exit code 3 if nothing is known of it. Example:
 
     belfry why demo order/4711
     """
@@ -56,7 +56,7 @@ def why(session: Session, tenant: Tenant, schedule_id: ScheduleId) -> None:
 
 
 class Explanation(NamedTuple):
-    """Why a schedule is as it is, and what says so."""
+    """Why a schedule is as it is, and the evidence."""
 
     # Some sentences.
     answer: str
@@ -86,7 +86,7 @@ def explained(remote: Remote, tenant: str, schedule_id: str, now_ms: int) -> Exp
 
 
 def _standing(remote: Remote, path: str) -> Event | None:
-    """The schedule as it stands, with its last fires, or None where there is none."""
+    """The schedule as it stands, with its last fires, or None if there is none."""
     try:
         found: Event = remote.get(path, last=LAST)
     except CommandError as error:
@@ -97,18 +97,18 @@ def _standing(remote: Remote, path: str) -> Event | None:
 
 
 def _is_asked_for(found: Event | None) -> bool:
-    """Whether the answer needs an event: what waits to fire says all of itself."""
+    """Whether the answer needs an event: a pending schedule explains itself."""
     return found is None or found["state"] != "PENDING"
 
 
 def _last_telling(newest: list[Event]) -> Event | None:
-    """The last event that says what became of the schedule, else the last of all."""
+    """The last event of the schedule itself, else the last refusal."""
     telling = (each for each in newest if each["outcome"] in TELLING)
     return next(telling, newest[0] if newest else None)
 
 
 def _looked_for(remote: Remote, path: str) -> Event | None:
-    """The last event that says what became of the schedule, among the newest rows."""
+    """The last event of the schedule itself, among the newest rows."""
     cursor = None
     for _ in range(MOST_PAGES):
         asked = {"order": "newest", "limit": 1, "outcome": sorted(TELLING), "cursor": cursor}

@@ -1,6 +1,6 @@
-"""Why a schedule is as it is, in words: what ``belfry why`` says in its first sentences.
+"""Why a schedule is as it is, in words: the first sentences of ``belfry why``.
 
-The schedule as it stands, and the last event that says what became of it, make the answer:
+The answer comes from the schedule as it stands, and from its last event that is not a refusal:
 
     stands, and waits         what it waits for, and where the request lies that says so
     is over, and was told of  the event that ended it, and who asked for that
@@ -20,7 +20,7 @@ from belfry.cli.shown import from_now, plain
 from belfry.schedules.instants import format_instant, parse_instant
 from belfry.tenants.waits import ACKNOWLEDGEMENT
 
-# Events that say what became of a schedule; others are refusals of requests on it.
+# Events of the schedule itself; others are refusals of requests on it.
 _ENDS: Final = frozenset({"CANCELLED", "FIRED", "MISSED", "COMPLETED"})
 TELLING: Final = _ENDS | {"ACCEPTED", "UPDATED", "PAUSED", "RESUMED"}
 Event = dict[str, Any]
@@ -29,9 +29,8 @@ Event = dict[str, Any]
 def answer(name: str, found: Event | None, last: Event | None, now_ms: int) -> str:
     """Why a schedule is as it is, in a sentence or two.
 
-    `found` is the schedule as it stands, None where it is gone; `last` is the last event that says
-    what became of it, or a refusal where there is nothing else.  Raises `CommandError` if nothing
-    is known.
+    `found` is the schedule as it stands, None if it is gone; `last` is its last event, or a refusal
+    if there is no other.  Raises `CommandError` if nothing is known.
     """
     if found is not None and found["state"] in ("PENDING", "PAUSED"):
         return plain(f"{name} {_waits(found, last, now_ms)}{_request(found)}{_fires(found)}")
@@ -64,7 +63,7 @@ def _is_older(last: Event, found: Event | None) -> bool:
 
 
 def _waits(found: Event, last: Event | None, now_ms: int) -> str:
-    """What a schedule that is not over waits for; the first reason that fits counts."""
+    """The reason why a schedule still waits; the first one that fits counts."""
     due_ms = parse_instant(found["due_at"])
     when = f"{found['due_at']} ({from_now(due_ms, now_ms)})"
     if found.get("unreadable"):
@@ -105,7 +104,7 @@ def _asked(last: Event) -> str:
 
 
 def _request(found: Event) -> str:
-    """Where the request lies that says what the schedule is; rows tell no name of a topic."""
+    """The place of the request for the schedule; rows do not name the topic."""
     if found.get("source_offset") is None:
         return ""
     return f" Its request: partition {found['source_partition']}, offset {found['source_offset']}."

@@ -1,9 +1,9 @@
 """``belfry worker``: one worker process.
 
-The options are settings under shorter names; what is not given comes from variables and from
-belfry.toml. The role decides which settings there are: a process that only delivers knows none of
-partitions. So the role is read first, without a look at other names, and then all settings of its
-class.
+The options are settings under shorter names; options that are not given come from variables and
+from belfry.toml. The role decides which settings there are: a process that only delivers has no
+settings of partitions. So the role is read first, without a look at other names, and then all
+settings of its class.
 
 The process itself is put together in `belfry.assembly`, and runs until a signal:
 

@@ -1,4 +1,4 @@
-"""The library for users: write requests, hear what became of them, handle what fires.
+"""The library for users: write requests, get their verdicts, handle fired events.
 
     from belfry.client import Client
 
@@ -10,15 +10,12 @@
 | module | what for |
 |---|---|
 | `calls`, `asynchronous` | the client, and the same for asyncio |
-| `asking` | what both of them and `belfry.testing` can be asked |
-| `handlers`, `subscriber`, `seen` | events to functions by their type, each one once |
-| `bulk` | jobs on many schedules at once |
-| `calendars` | days off, which schedules heed |
-| `backoff` | waits that grow, and `retry_later` |
-| `claim_check` | payloads too large for Kafka |
-| `encryption` | payloads that only who has their tenant's key can read |
-| `key_ring` | keys of workers for payloads at rest, for large ones that consumers redeem |
-| `errors` | the tree of errors |
+| `asking` | calls that both of them and `belfry.testing` understand | | `handlers`, `subscriber`,
+`seen` | events to functions by their type, each one once | | `bulk` | jobs on many schedules at
+once | | `calendars` | days off, which schedules heed | | `backoff` | waits that grow, and
+`retry_later` | | `claim_check` | payloads too large for Kafka | | `encryption` | payloads that only
+a holder of their tenant's key can read | | `key_ring` | keys of workers for payloads at rest, for
+large ones that consumers redeem | | `errors` | the tree of errors |
 
 It imports nothing that only a worker needs: confluent-kafka with its extra
 `schemaregistry`, fastavro, orjson, cronsim and tzdata are enough.

@@ -1,8 +1,8 @@
 """Verdicts on requests, read from the tail of ``belfry.lifecycle``.
 
 One consumer without a group and one thread serve all callers of a client. The consumer stands at
-the end of every partition *before* a request is written, so its answer cannot be missed; while
-nobody waits, nothing is read.
+the end of every partition *before* a request is written, so its answer cannot be missed; while no
+caller waits, it reads no records.
 
     caller                                     thread `belfry-answers`
     12:00:00.000  expecting(id): assign at     sleeps, for nobody waits
@@ -38,7 +38,7 @@ from belfry.wire.lifecycle import generation_in
 
 # Seconds for which reading goes on after the last wait, so that requests in a row begin at once.
 LINGER_S: Final = 5.0
-# Longest poll, and so the longest time until a change of who waits is noticed.
+# Longest poll, and so the longest time until a new caller is noticed.
 POLL_S: Final = 0.1
 # Outcomes that answer a request; the others tell of occurrences, and may carry its id too.
 VERDICTS: Final = frozenset(Outcome) - {
@@ -66,7 +66,7 @@ class VerdictWait:
         self._found.put(found)
 
     def within(self, timeout_s: float, sent: Verdict) -> Verdict | None:
-        """The verdict on what was `sent`, or None when it does not come within `timeout_s` seconds.
+        """The verdict on what was `sent`, or None if it does not come within `timeout_s` seconds.
 
         Raises `Unavailable` where the reading has ended.
         """
@@ -130,7 +130,7 @@ class Answers:
                 self._idle_since = monotonic()
 
     def close(self) -> None:
-        """End the thread and the consumer; who still waits gets no verdict."""
+        """End the thread and the consumer; a caller that still waits gets no verdict."""
         with self._changed:
             self._closed = True
             self._changed.notify_all()

@@ -1,4 +1,4 @@
-"""What can be asked of belfry, be it of the client or of `belfry.testing` in memory.
+"""The calls that both the client and `belfry.testing` in memory understand.
 
 Write functions against `Asking`, and they run in production and in tests alike:
 
@@ -28,7 +28,7 @@ class Asking(ABC):
     """Requests and the verdicts on them; errors are those of `belfry.client.errors`."""
 
     def schedule(self, tenant: str, schedule_id: str, **definition: Unpack[Definition]) -> Verdict:
-        """Create a schedule, or replace what it says: ACCEPTED, UPDATED or UNCHANGED.
+        """Create a schedule, or replace its content: ACCEPTED, UPDATED or UNCHANGED.
 
         See `belfry.client.options.Definition` for the options.
         """
@@ -53,7 +53,7 @@ class Asking(ABC):
     def ack(
         self, tenant: str, schedule_id: str, fire_id: str, **options: Unpack[Change]
     ) -> Verdict:
-        """Acknowledge a fire, so that what waits for it goes on: UPDATED.
+        """Acknowledge a fire, so that the next event behind it goes on: UPDATED.
 
         UNCHANGED where it is not awaited (any more); raises `NotFound`.
         """
@@ -90,7 +90,7 @@ class Asking(ABC):
         return found
 
     def list(self, tenant: str, **filters: Unpack[Filters]) -> Iterator[Scheduled]:
-        """A tenant's schedules, page by page; without what they will send."""
+        """A tenant's schedules, page by page; without payload, key and headers."""
         return self._list(tenant, filters)
 
     def locks(self, tenant: str) -> Iterator[AckLock]:
@@ -101,7 +101,7 @@ class Asking(ABC):
     def _ask(
         self, tenant: str, schedule_id: str, action: str, options: Mapping[str, Any]
     ) -> Verdict:
-        """Carry a request out; raises what refuses it."""
+        """Carry a request out; raises the error of a refusal."""
 
     @abstractmethod
     def _get(self, tenant: str, schedule_id: str, last: int) -> Scheduled | None:

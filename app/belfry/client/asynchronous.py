@@ -60,7 +60,7 @@ class AsyncClient:
     async def schedule(
         self, tenant: str, schedule_id: str, **definition: Unpack[Definition]
     ) -> Verdict:
-        """Create a schedule, or replace what it says: ACCEPTED, UPDATED or UNCHANGED."""
+        """Create a schedule, or replace its content: ACCEPTED, UPDATED or UNCHANGED."""
         return await self._in_thread(self._client.schedule, tenant, schedule_id, **definition)
 
     async def cancel(self, tenant: str, schedule_id: str, **options: Unpack[Change]) -> Verdict:
@@ -82,7 +82,7 @@ class AsyncClient:
     async def ack(
         self, tenant: str, schedule_id: str, fire_id: str, **options: Unpack[Change]
     ) -> Verdict:
-        """Acknowledge a fire, so that what waits for it goes on: UPDATED, or UNCHANGED."""
+        """Acknowledge a fire, so that the next event behind it goes on: UPDATED, or UNCHANGED."""
         ack = self._client.ack
         return await self._in_thread(ack, tenant, schedule_id, fire_id, **options)
 
@@ -117,7 +117,7 @@ class AsyncClient:
         return await self._in_thread(self._client.stop_job, tenant, job, **options)
 
     async def job(self, tenant: str, job: str) -> BulkJob | None:
-        """A job and its progress; None where there is none."""
+        """A job and its progress; None if there is no such job."""
         return await self._in_thread(self._client.job, tenant, job)
 
     async def jobs(self, tenant: str) -> builtins.list[BulkJob]:
@@ -127,7 +127,7 @@ class AsyncClient:
     async def redrive_preview(
         self, tenant: str, from_: Instant, until: Instant, *, code: str | None = None
     ) -> RedriveCount:
-        """What `redrive` would send again now; nothing changes."""
+        """Count what `redrive` would send again now; it sends nothing."""
         look = self._client.redrive_preview
         return await self._in_thread(look, tenant, from_, until, code=code)
 
@@ -138,7 +138,7 @@ class AsyncClient:
         return await self._in_thread(self._client.redrive, tenant, from_, until, **how)
 
     async def refire_preview(self, topic: str, asked: RefireRange) -> RedriveCount:
-        """What `refire` would send again now; nothing changes."""
+        """Count what `refire` would send again now; it sends nothing."""
         return await self._in_thread(self._client.refire_preview, topic, asked)
 
     async def refire(
@@ -160,7 +160,7 @@ class AsyncClient:
         return await self._in_thread(self._client.remove_calendar, tenant, calendar, **options)
 
     async def calendar(self, tenant: str, calendar: str) -> TenantCalendar | None:
-        """A calendar with its days; None where there is none."""
+        """A calendar with its days; None if there is no such calendar."""
         return await self._in_thread(self._client.calendar, tenant, calendar)
 
     async def calendars(self, tenant: str) -> builtins.list[TenantCalendar]:

@@ -1,4 +1,4 @@
-"""A backup: what a belfry waits for and how it treats its tenants, as JSON lines with an end.
+"""A backup: pending schedules and policies of a belfry, as JSON lines with an end.
 
     {"belfry_backup":1,"topic_prefix":"belfry.","taken_at":"2026-12-01T09:00:00.000Z"}
     {"policy":{"tenant":"demo","spread":4}}
@@ -6,8 +6,8 @@
     {"end":{"policies":1,"schedules":1}}
 
 A policy's line holds what differs from the defaults; a schedule's line is that of an export
-(`portable`).  The last line counts the others, so a backup that was cut off is noticed.  Nothing in
-it depends on the number of partitions.
+(`portable`).  The last line counts the others, so a backup that was cut off is noticed.  It does
+not depend on the number of partitions.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class BackupCounts(NamedTuple):
 def written(
     head: Mapping[str, Any], policies: Iterable[TenantPolicy], schedules: Iterable[dict[str, Any]]
 ) -> Iterator[bytes]:
-    """The lines of a backup; `head` says what it is of.
+    """The lines of a backup; `head` names its source.
 
     They are made one by one, so a backup of any size needs no memory. `schedules` are lines of an
     export, as `portable` makes them.
@@ -63,7 +63,7 @@ def written(
 def read(lines: Iterable[bytes]) -> Iterator[Part]:
     """Policies and the requests (action CREATE) of a backup; raises `BadBackup`, at its end too.
 
-    So nothing may be written before `read` has come to its end once: `count` does that.
+    So write only after `read` has come to its end once: `count` does that.
     """
     numbered = iter(enumerate(lines, 1))
     _check_head(next(numbered, (1, b""))[1])
@@ -144,7 +144,7 @@ def _parsed(number: int, line: bytes) -> dict[str, Any]:
 
 
 def _part(number: int, given: dict[str, Any]) -> Part:
-    """What a line holds: a policy that workers would carry out, or a request."""
+    """The content of a line: a policy that workers would carry out, or a request."""
     try:
         if given.keys() != {"policy"}:
             return request_fields(given)
@@ -158,7 +158,7 @@ def _part(number: int, given: dict[str, Any]) -> Part:
 
 
 def _short(policy: TenantPolicy) -> dict[str, Any]:
-    """What a policy says beyond the defaults."""
+    """The fields of a policy that differ from the defaults."""
     defaults = asdict(TenantPolicy(policy.tenant))
     told = {name: value for name, value in asdict(policy).items() if value != defaults[name]}
     return {"tenant": policy.tenant, **told}

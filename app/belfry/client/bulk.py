@@ -1,4 +1,4 @@
-"""Bulk jobs as the client shows them: what one was asked for, how far it has come, what it met.
+"""Bulk jobs as the client shows them: the request for one, its progress, its refusals.
 
 verdict = belfry.bulk("shop", "CANCEL", prefix="order/")
 while (job := belfry.job("shop", verdict.schedule_id)) and job.running:
@@ -127,9 +127,9 @@ class BulkJob:
 
 
 def spec_of(action: str, options: Mapping[str, Any]) -> BulkSpec:
-    """What a job is asked for, by an action in any case and the options of `BulkOptions`.
+    """The request for a job, from an action in any case and the options of `BulkOptions`.
 
-    Instants and durations become milliseconds. Raises ValueError for what is none.
+    Instants and durations become milliseconds. Raises ValueError for a value that is neither.
     """
     said: dict[str, Any] = {
         name: value

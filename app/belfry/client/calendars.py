@@ -17,7 +17,7 @@ from belfry.schedules.instants import parse_instant
 
 
 class CalendarOptions(Change, total=False):
-    """The days of a calendar; they take the place of those that it has."""
+    """The days of a calendar; they replace its present ones."""
 
     days: Sequence[str | date]
     """Dates that are off, such as ``2026-12-25``."""

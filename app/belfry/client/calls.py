@@ -58,11 +58,11 @@ SHOWN: Final = 10
 class Client(Asking, Closing):
     """Schedules, cancels, triggers, pauses and resumes; gets, lists; tails fired events.
 
-    `http` is the address of any worker: it is asked for what Kafka cannot look up, such as a
+    `http` is the address of any worker: it answers questions that Kafka cannot, such as on a
     schedule, a list, jobs and calendars. `properties` are librdkafka's, for every Kafka client that
     this makes. With a registry's URL requests carry Confluent's prefix, without one Avro's
-    single-object encoding; belfry takes both. `how` requests are written is said in
-    `belfry.client.writing.How`.
+    single-object encoding; belfry takes both. `how` is about the writing of requests
+    (`belfry.client.writing.How`).
 
     Every call may raise the errors that `belfry.client.errors` draws.
     """
@@ -90,7 +90,7 @@ class Client(Asking, Closing):
         self._exchange = Exchange(writer, self._answers)
 
     def close(self) -> None:
-        """Give threads and connections back.  What was written is already acknowledged."""
+        """Give threads and connections back. Written requests are already acknowledged."""
         self._answers.close()
         if self._schemas is not None:
             self._schemas.close()
@@ -103,7 +103,7 @@ class Client(Asking, Closing):
 
         With `from_beginning` all that the topic holds come first. A `group` goes on where it left
         off, and shares the partitions with others of its name. `shared`: the tenant's policy shares
-        an output. Close what is returned. Raises `Rejected` for what can be no tenant's name.
+        an output. Close the returned reader. Raises `Rejected` for an impossible name.
         """
         found = tenant_problem(tenant)
         if found is not None:
@@ -126,7 +126,7 @@ class Client(Asking, Closing):
         return found
 
     def bulk(self, tenant: str, action: str, **options: Unpack[BulkStart]) -> Verdict:
-        """Begin a job: CANCEL, PAUSE, RESUME, MOVE, TRIGGER, BACKFILL or REKEY what a filter finds.
+        """Begin a job: CANCEL, PAUSE, RESUME, MOVE, TRIGGER, BACKFILL or REKEY all matches.
 
         ACCEPTED says that it has begun; the verdict's `schedule_id` is its id.  Without a filter it
         is about all schedules of the tenant that wait.
@@ -137,11 +137,11 @@ class Client(Asking, Closing):
         return self._ask(tenant, job, BULK, given)
 
     def stop_job(self, tenant: str, job: str, **options: Unpack[Change]) -> Verdict:
-        """Stop a job: CANCELLED; UNCHANGED where it had ended.  What it has done stays."""
+        """Stop a job: CANCELLED; UNCHANGED if it had ended. Its changes so far stay."""
         return self._ask(tenant, job, BULK_STOP, options)
 
     def job(self, tenant: str, job: str) -> BulkJob | None:
-        """A job and its progress; None where there is none, or it ended more than a week ago."""
+        """A job and its progress; None if there is none, or if it ended more than a week ago."""
         found = self._http.jobs(tenant, job)
         return None if found is None else BulkJob.from_json(found)
 
@@ -150,7 +150,7 @@ class Client(Asking, Closing):
         return [BulkJob.from_json(each) for each in self._http.jobs(tenant)["jobs"]]
 
     def calendar(self, tenant: str, calendar: str) -> TenantCalendar | None:
-        """A calendar with its days; None where there is none."""
+        """A calendar with its days; None if there is no such calendar."""
         found = self._http.calendars(tenant, calendar)
         return None if found is None else TenantCalendar.from_json(found)
 
@@ -170,13 +170,13 @@ class Client(Asking, Closing):
         """Create many schedules, some hundred at a time; their verdicts, in their order.
 
         `all_fields` are whole requests, such as `portable.request_fields` makes.  A refusal is a
-        verdict like any other here.  Each is judged by what its partition holds when it arrives,
-        so the whole may be repeated: what lives, and what has fired since, is left as it is.
+        verdict like any other here.  Each is judged by the state of its partition when it arrives,
+        so the whole may be repeated: it leaves schedules that live, or have fired since.
         """
         return self._exchange.ask_all(map(sendable, all_fields), timeout_s)
 
     def cancelled_since(self, since_ms: int) -> Cancelled:
-        """What was cancelled since an instant, as far as the topic of outcomes tells."""
+        """Schedules that were cancelled since an instant, as far as the lifecycle topic tells."""
         decoder = Decoder("LifecycleEvent", self._look, only=True)
         topic = self._prefix + "lifecycle"
         return cancelled_since(self.cluster, topic, self._group, decoder, since_ms)
@@ -184,7 +184,7 @@ class Client(Asking, Closing):
     def redrive_preview(
         self, tenant: str, from_: Instant, until: Instant, *, code: str | None = None
     ) -> RedriveCount:
-        """What `redrive` would send again now; nothing changes."""
+        """Count what `redrive` would send again now; it sends nothing."""
         asked = RedriveRange(tenant, instant_ms(from_), instant_ms(until), code)
         return self._redrive(RefusedSource(self._prefix, asked)).count()
 
@@ -207,7 +207,7 @@ class Client(Asking, Closing):
         return self._redrive(RefusedSource(self._prefix, asked, reason)).send(**how)
 
     def refire_preview(self, topic: str, asked: RefireRange) -> RedriveCount:
-        """What `refire` would send again now; nothing changes."""
+        """Count what `refire` would send again now; it sends nothing."""
         return self._redrive(FiredSource(topic, asked)).count()
 
     def refire(self, topic: str, asked: RefireRange, **how: Unpack[RedriveOptions]) -> RedriveCount:

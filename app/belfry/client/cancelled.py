@@ -1,11 +1,11 @@
-"""What was cancelled since an instant, as far as the topic of outcomes tells.
+"""Schedules that were cancelled since an instant, as far as the lifecycle topic tells.
 
 It tells of cancels whose request had an id (HTTP, the command line and the client give each one),
 and of all cancels of tenants whose level is not ``FAILURES``; and for as long as it keeps them.
 
     ACCEPTED   CANCELLED                           cancelled
-    ACCEPTED   CANCELLED   ACCEPTED                it waits again: not among those that are told
-    ACCEPTED   CANCELLED   RESUMED                 the same, where the second ACCEPTED was not told
+    ACCEPTED   CANCELLED   ACCEPTED                it waits again: not in the result ACCEPTED
+    CANCELLED   RESUMED                 the same, if the topic lacks the second ACCEPTED
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ BATCH: Final = 10_000
 POLL_S: Final = 0.2
 TIMEOUT_S: Final = 30.0
 
-# What is told of schedules that wait alone: the ACCEPTED of another life may not have been told of.
+# Outcomes of pending schedules only: the topic may lack the ACCEPTED of another generation.
 _WAITS: Final = frozenset({"ACCEPTED", "PAUSED", "RESUMED", "TRIGGERED"})
 # By tenant and schedule id, when (epoch ms).
 Cancelled = dict[tuple[str, str], int]
@@ -62,7 +62,7 @@ def _read(consumer: Consumer, since: TopicPartition, decoder: Decoder, found: Ca
     """Read one partition from the first record of that time on to its present end."""
     (start,) = consumer.offsets_for_times([since], TIMEOUT_S)
     if start.offset < 0:
-        # Nothing was told since then.
+        # The topic has no record since then.
         return
     _, end = consumer.get_watermark_offsets(since, TIMEOUT_S, cached=False)
     consumer.assign([start])
@@ -73,7 +73,7 @@ def _read(consumer: Consumer, since: TopicPartition, decoder: Decoder, found: Ca
 
 
 def _take(message: Message, decoder: Decoder, found: Cancelled) -> int:
-    """Note what a record tells; the offset to be read next."""
+    """Note the outcome in a record; returns the offset to be read next."""
     error, offset = message.error(), message.offset() or 0
     if error is not None:
         if error.code() == KafkaError._PARTITION_EOF:

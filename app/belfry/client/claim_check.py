@@ -5,14 +5,14 @@
     ...
     pdf = claims.redeem(event)                           checked against its digest
 
-A worker stores payloads in the same way where the policy of their tenant says so
+A worker stores payloads in the same way if the policy of their tenant says so
 (`claim_check_over_bytes`), below the folder of its setting: `ClaimCheck("s3://bucket/belfry/shop")`
-redeems what it stored of the tenant `shop`.
+redeems payloads that it has stored for the tenant `shop`.
 
 A file is named by its content, so the same payload is stored once and a repeat changes nothing.
-Small payloads travel in the event as ever.  Nothing is deleted here: `belfry payloads sweep` does
-that in the folder of the workers.  Give any other folder a rule that lets files go some time after
-the last schedule that could need them is due.
+Small payloads travel in the event as ever.  This class deletes no file: `belfry payloads sweep`
+does that in the folder of the workers.  Give any other folder a rule that lets files go some time
+after the last schedule that could need them is due.
 """
 
 from __future__ import annotations
@@ -27,13 +27,14 @@ from belfry.tenants.payload_keys import PayloadKeys, Undecryptable
 from belfry.wire.claim_check import CLAIM, ENCRYPTED, SIZE, claims_of, digest_of, object_name
 
 ABOVE_BYTES: Final = 500_000
-# What was stored so long ago is stored anew: sweeps leave alone what is younger than a day.
+# An object that was stored so long ago is stored anew: sweeps leave alone objects younger than a
+# day.
 FRESH_S: Final = 3600.0
 _HEX: Final = re.compile("[0-9a-f]{64}")
 
 
 class Deposit(TypedDict):
-    """What to schedule for a payload: itself, or the claim to it."""
+    """The payload and headers to schedule: the payload itself, or the claim to it."""
 
     payload: bytes
     headers: NotRequired[list[tuple[str, str | bytes | None]]]
@@ -54,7 +55,7 @@ class ClaimCheck:
         keys: PayloadKeys | None = None,
         **storage_options: Any,
     ) -> None:
-        """`keys` are the tenant's, where workers encrypt what they store (`KeyRing`)."""
+        """`keys` are the tenant's, if workers encrypt stored payloads (`KeyRing`)."""
         try:
             from fsspec.core import url_to_fs
         except ImportError:
@@ -70,9 +71,9 @@ class ClaimCheck:
     ) -> Deposit:
         """Store a payload that is large; options for `schedule`, with these headers and its own.
 
-        Store first and schedule then: an event never fires with a claim to what is not there. To
-        store the same payload again changes nothing. Errors of the file system are raised as they
-        are.
+        Store first and schedule then: then an event never fires with a claim to a missing payload.
+        To store the same payload again changes nothing. Errors of the file system are raised as
+        they are.
         """
         own = list(headers or ())
         if len(payload) <= self._above_bytes:
@@ -84,7 +85,7 @@ class ClaimCheck:
     def redeem(self, event: FiredRecord) -> bytes | None:
         """The payload of an event: stored, or in the event; raises `ClaimBroken`.
 
-        Raises `NotDecrypted` for what a worker has encrypted with another key than `keys` have.
+        Raises `NotDecrypted` if a worker has encrypted it with a key that `keys` lack.
         """
         digest = event.header(CLAIM)
         if digest is None:
@@ -107,7 +108,7 @@ class ClaimCheck:
         return self._decrypted(event, found)
 
     def _decrypted(self, event: FiredRecord, found: bytes) -> bytes:
-        """The payload in what was stored, which a worker may have encrypted."""
+        """The payload in a stored object, which a worker may have encrypted."""
         name = event.header(ENCRYPTED)
         if name is None:
             return found

@@ -1,4 +1,4 @@
-"""What is used in a `with` block and closed at its end.
+"""A base class for objects that are used in a `with` block and closed at its end.
 
 The client, its readers and subscribers share it, so that each of them is closed in the same way,
 and a second `close` does no harm.
@@ -16,7 +16,7 @@ class Closing(ABC):
 
     @abstractmethod
     def close(self) -> None:
-        """Give everything back; a second time does nothing."""
+        """Give everything back; a second call has no effect."""
 
     def __enter__(self) -> Self:
         return self

@@ -1,11 +1,11 @@
 """belfry's Avro records in any of their frames to dictionaries, instants as epoch milliseconds.
 
-A record names its writer's schema by a registry's id, a GUID or a fingerprint. Where that name
-cannot be looked up, today's own schema is tried, if the caller says that the topic holds nothing
-else; a user's payload must never be taken for a record of belfry's by chance.
+A record names its writer's schema by a registry's id, a GUID or a fingerprint. If that name cannot
+be looked up, today's own schema is tried, provided that the caller says that the topic holds no
+other records; a user's payload must never be taken for a record of belfry's by chance.
 
-Anybody may write to most topics, so what does not decode is None and never an error. A schema of a
-stranger that could cost much to read is not used (`unsafe_reason`).
+Anybody may write to most topics, so a value that does not decode is None and never an error. A
+schema of a stranger that could cost much to read is not used (`unsafe_reason`).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from belfry.wire.safety import unsafe_reason
 # The writer's schema behind a registry's id or GUID, or None where it is not known.
 Look = Callable[[int | bytes], Any]
 # Readers that a decoder keeps, of some kilobytes each. A topic has records of a few releases, and
-# anybody may write references that nobody knows into most topics, one after the other.
+# anybody may write unknown references into most topics, one after the other.
 MOST_READERS: Final = 1_000
 
 
@@ -31,8 +31,8 @@ class Decoder:
     """Reads one kind of record; `only` says that the topic holds no other values.
 
     `name` is that of the schema, such as ``LifecycleEvent``. `look` finds a writer's schema by an
-    id or a GUID and may ask a registry. What it says is remembered, also that it knows nothing, so
-    a registry that was away for a moment is not asked again; of the `MOST_READERS` last references.
+    id or a GUID and may ask a registry. Its answers are remembered for the last `MOST_READERS`
+    references, also an unknown one, so a registry that was away for a moment is not asked again.
     """
 
     def __init__(self, name: str, look: Look | None = None, *, only: bool) -> None:
@@ -42,7 +42,7 @@ class Decoder:
         self._reader = lru_cache(MOST_READERS)(self._found)
 
     def record(self, value: bytes, headers: Headers | None = None) -> dict[str, Any] | None:
-        """The record in a value, or None when it is none of this kind."""
+        """The record in a value, or None if the value is not of this kind."""
         frame = read_frame(value, headers)
         if frame.kind is FrameKind.UNFRAMED:
             return None

@@ -8,16 +8,16 @@
     encryption.open(event)                        b"4711"
 
 The program that schedules encrypts, and the one that gets the event decrypts.  Belfry carries the
-bytes and never looks into them, so its topics, its changelog, local stores and backups hold nothing
-else.  A header names the key.
+bytes and never looks into them, so its topics, its changelog, local stores and backups hold only
+ciphertext.  A header names the key.
 
     12:00  add("shop")    k1         seal ─► k1   open k1
-    13:00  add("shop")    k1 k2      seal ─► k2   open k1, k2      what waits is still readable
-    14:00  shred("shop")             seal fails   open fails       for good: no other copy is kept
+    13:00  add("shop")    k1 k2      seal ─► k2   open k1, k2      pending ones stay readable 14:00
+    shred("shop")             seal fails   open fails       for good: no other copy is kept
 
 The cipher is AES-SIV (RFC 5297): it needs no nonce, and the same payload under the same key gives
-the same bytes.  Belfry compares definitions, so a request that is repeated stays UNCHANGED.  Who
-reads the topics sees which events of a tenant have equal payloads, and how long they are.
+the same bytes.  Belfry compares definitions, so a repeated request stays UNCHANGED. A reader of the
+topics sees which events of a tenant have equal payloads, and how long they are.
 """
 
 from __future__ import annotations
@@ -62,7 +62,8 @@ class KeyFolder:
         made, name = mkstemp(dir=path.parent)
         try:
             os.write(made, AESSIV.generate_key(KEY_BITS))
-            # Nobody sees half a key, and the second of two programs that add one at once is told.
+            # No reader sees half a key, and of two programs that add one at once the second gets an
+            # error.
             os.link(name, path)
         finally:
             os.close(made)
@@ -70,7 +71,7 @@ class KeyFolder:
         return reference
 
     def current(self, tenant: str) -> str:
-        """The reference of the newest key; BelfryError where the tenant has none."""
+        """The reference of the newest key; BelfryError if the tenant has none."""
         numbers = self._numbers(tenant)
         if not numbers:
             raise BelfryError(
@@ -87,7 +88,7 @@ class KeyFolder:
             return None
 
     def shred(self, tenant: str) -> int:
-        """Remove all keys of a tenant; returns how many. What they encrypted is lost for good."""
+        """Remove all keys of a tenant; returns how many. Payloads under them are lost for good."""
         numbers = self._numbers(tenant)
         for number in numbers:
             self._path(f"{tenant}/k{number}").unlink()
@@ -131,10 +132,10 @@ class Encryption:
         return Deposit(payload=sealed, headers=[*own, (KEY, reference)])
 
     def open(self, event: FiredRecord, payload: bytes | None = None) -> bytes | None:
-        """The payload of an event as it was before; `payload` is what a claim check gave for it.
+        """The payload of an event as it was before; `payload` comes from a claim check.
 
-        An event that was not encrypted is returned as it is.  NotDecrypted where the key is gone,
-        or the bytes are not what was encrypted.
+        The payload of a plain event is returned as it is. Raises NotDecrypted if the key is gone,
+        or if the bytes are not the encrypted ones.
         """
         found = event.payload if payload is None else payload
         reference = event.header(KEY)

@@ -9,9 +9,9 @@
     │   └── Rejected            the request is not allowed; `code` says why, for programs
     ├── HandlerFailed           a subscriber's handler raised in every try; `event` holds its event
     ├── Exhausted               `retry_later` has no tries left; `event` holds the event
-    ├── ClaimBroken             a stored payload is not there, or is not what was stored
-    ├── NotDecrypted            a payload's key is gone, or it is not what was encrypted
-    └── Unavailable             nothing is known to be wrong with the request; try again
+    ├── ClaimBroken             a stored payload is missing, or was changed ├── NotDecrypted
+    a payload's key is gone, or the bytes were changed └── Unavailable             Kafka or belfry
+    does not answer; try again
         ├── MissingTopic        belfry's topics have not been created
         └── NoVerdict           no worker answered in time; the request is in the log
 
@@ -83,11 +83,11 @@ class Exhausted(BelfryError):
 
 
 class ClaimBroken(BelfryError):
-    """What lies under an event's claim is missing, cut short, or something else."""
+    """The object of an event's claim is missing, cut short, or another one."""
 
 
 class NotDecrypted(BelfryError):
-    """The key of an event's payload is gone, or its bytes are not what was encrypted."""
+    """The key of an event's payload is gone, or its bytes are not the encrypted ones."""
 
 
 class Unavailable(BelfryError):
@@ -123,7 +123,7 @@ _ADVICE: Final[dict[Outcome, str]] = {
 def refusal(verdict: Verdict) -> Refused | None:
     """The error that a verdict amounts to, or None when it is a yes.
 
-    A DUPLICATE is what the first answer was: its code names the outcome.
+    A DUPLICATE counts as the first answer: its code names that outcome.
     """
     repeated = verdict.outcome is Outcome.DUPLICATE
     decisive = verdict.code if repeated else verdict.outcome

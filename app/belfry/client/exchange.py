@@ -1,13 +1,13 @@
 """A request and its verdict: checked, written, awaited; one at a time, or many together.
 
-    check              what any worker would refuse is refused here, without a record in Kafka
-    expecting          the wait is begun before the write, so no verdict is missed
-    write              the record lies in Kafka, acknowledged by all replicas
-    verdict            read from belfry.lifecycle; none in time: `NoVerdict` says where the record
+    check              refuses what any worker would refuse, without a record in Kafka expecting
+    the wait is begun before the write, so no verdict is missed write              the record lies
+    in Kafka, acknowledged by all replicas verdict            read from belfry.lifecycle; none in
+    time: `NoVerdict` says where the record
                        lies, and it is carried out all the same
 
-Each request gets an id, and a verdict names it. So the same id may be written again whenever
-nobody knows what became of it: it is carried out once at most.
+Each request gets an id, and a verdict names it. So a caller without a verdict may write the same id
+again: it is carried out once at most.
 
 Many requests overlap their waits. With three, of which the second cannot be taken by any worker:
 
@@ -40,14 +40,14 @@ class Exchange:
     """Requests out, verdicts in; any number of threads may ask at the same time."""
 
     def __init__(self, writer: RequestWriter, answers: Answers) -> None:
-        """Neither is connected before the first request."""
+        """Both connect at the first request."""
         self._writer = writer
         self._answers = answers
 
     def ask(
         self, tenant: str, schedule_id: str, action: str, options: Mapping[str, Any]
     ) -> Verdict:
-        """The verdict on one request; raises what it amounts to.
+        """The verdict on one request; raises the error of a verdict that says no.
 
         `options` are those of `belfry.client.options`. With ``wait`` False the verdict has no
         outcome yet, and says where the request lies.
@@ -116,8 +116,8 @@ class Exchange:
 
 
 def _judged(fields: dict[str, Any]) -> Verdict:
-    """What can be said of a request before it is written: that it is refused, or its id."""
-    # A new one each time: a repeat is to be told what is there now, not what was answered before.
+    """The judgement on a request before it is written: a refusal, or its id."""
+    # A new one each time: a repeat has to get the present state, not the answer of before.
     fields["request_id"] = uuid4().hex
     sent = Verdict(fields["tenant"], fields["schedule_id"], None, fields["request_id"])
     found = problem(fields, int(time() * 1000))

@@ -1,17 +1,17 @@
 """All schedules that wait, read from the changelog: no worker is needed, and none is disturbed.
 
 Each partition is read `read_committed` up to the end that the log had when its reading began, and
-folded: the last record of a name counts. An open transaction may hide a part of that, so it is
-waited for, and one that stays is an error: what lies behind it is not left out in silence. The last
-transaction's manifest says how many schedules wait, so a hole is noticed. One partition's waiting
-schedules are held in memory at a time.
+folded: the last record of a name counts. An open transaction may hide a part of that, so the reader
+waits for it, and one that stays open is an error: records behind it are not left out in silence.
+The last transaction's manifest says how many schedules wait, so a hole is noticed. One partition's
+waiting schedules are held in memory at a time.
 
     offset     0       1       2        3           4          5
     record     a       b       M(2)     a deleted   M(1)       marker of the commit
     waiting    a       a b              b                      the manifest says 1: all is there
 
-What fires during the reading of a partition may be in the export or not. What was accepted before
-it began, and still waits at the end, is always in it.
+A schedule that fires during the reading of a partition may be in the export or not. A schedule that
+was accepted before the reading began, and still waits at its end, is always in it.
 """
 
 from __future__ import annotations
@@ -50,14 +50,14 @@ class HiddenChangelog(BelfryError):
 
 
 def _ignored(_row: bytes) -> None:
-    """What hears of rows that nobody asked for."""
+    """The callback for rows that the caller did not ask for."""
 
 
 class Fold:
-    """What waits in one partition, by name, and the last manifest.
+    """The pending schedules of one partition, by name, and its last manifest.
 
-    `held` says what is kept of the row of a schedule, and `noted` hears of rows that belong to no
-    schedule: locks, jobs, requests set aside.
+    `held` makes the part of a schedule's row that is kept, and `noted` hears of rows that belong to
+    no schedule: locks, jobs, requests set aside.
     """
 
     def __init__(
@@ -82,7 +82,7 @@ class Fold:
             self._take(key, value)
 
     def _take(self, key: bytes, value: bytes | None) -> None:
-        """One row: a manifest, a schedule that waits, or what takes one away."""
+        """One row: a manifest, a pending schedule, or the removal of one."""
         if key.startswith(MANIFEST_PREFIX):
             self.manifest = self.manifest if value is None else decode_manifest(value)
         # Keys of belfry's own begin so: locks, jobs and others. An export is of schedules alone.
@@ -96,7 +96,7 @@ class Fold:
             self.waiting.pop(key, None)
 
     def _take_group(self, key: bytes, value: bytes | None) -> None:
-        """A row of a group; of requests that wait for one nothing is kept."""
+        """A row of a group; requests that wait for a group are not kept."""
         if value is None:
             self.groups.pop(key, None)
         elif value[1:2] == bytes((GROUP,)):
@@ -114,7 +114,7 @@ class Fold:
 
 
 def _trusting(_partition: int) -> Judge:
-    """What judges rows where none are signed: it believes each of them."""
+    """The judge for unsigned changelogs: it believes each row."""
     return Judge()
 
 
@@ -127,8 +127,8 @@ def waiting_records(
 ) -> Iterator[bytes]:
     """The pending records of all schedules that wait, or of one tenant's, in order of their names.
 
-    The order is that of partitions first. `judges` give for each partition what tells its rows from
-    what strangers wrote. The bytes are those of docs in `store/README.md`. Raises
+    The order is that of partitions first. `judges` gives for each partition the judge that tells
+    its rows from strangers' records. The bytes are those of docs in `store/README.md`. Raises
     `DamagedChangelog`, `HiddenChangelog`, `MovedMeanwhile` and `Unavailable`, and closes its
     consumers where the caller ends early.
     """
@@ -143,7 +143,7 @@ def waiting_records(
 def folded(
     cluster: Cluster, changelog: str, group: str, fold_of: Callable[[int], Fold]
 ) -> Iterator[tuple[int, Fold]]:
-    """Each partition of a changelog, and what waits there; one after the other.
+    """Each partition of a changelog with its pending schedules; one after the other.
 
     The caller lets go of one before it takes the next. Raises as `waiting_records` does, and behind
     the last one `MovedMeanwhile` where a key group may have been missed, or met twice.
@@ -209,7 +209,7 @@ def _read(
 
 
 def _take(fold: Fold, message: Message) -> None:
-    """Fold one record; a format of a later release is damage here, for nothing may be left out."""
+    """Fold one record; a format of a later release is damage here, for no row may be left out."""
     try:
         fold.take(message)
     except UnknownFormat as error:

@@ -9,8 +9,8 @@ in the end names the cause:
     12:00:05.0  KafkaException: Local: Timed out                what the call says
     12:00:05.0  Unavailable: … there is no secure connection to it: SSL handshake failed. Check …
 
-Codes are sorted by what somebody has to do: a leader that moves is tried again, a topic that is
-absent is made, a user that is denied is given a right.
+Codes are sorted by the cure: a leader that moves is tried again, a topic that is absent is made, a
+user that is denied is given a right.
 """
 
 from __future__ import annotations
@@ -81,9 +81,9 @@ class Faults:
             self.locked_out = error.code() in LOCKED_OUT
 
     def words(self, error: KafkaError, servers: str, user: str) -> str:
-        """What an error of a client of these servers means, and what to do; a sentence or two.
+        """The meaning of an error of a client of these servers, and the cure; a sentence or two.
 
-        `user` is whom the brokers take the client for.
+        `user` is the name by which the brokers know the client.
         """
         if error.code() in _DENIED:
             return (
@@ -109,7 +109,7 @@ class Faults:
 def permanent(error: KafkaError, group: str | None = None) -> bool:
     """Whether an error that a consumer reports will not pass by itself.
 
-    Who commits nothing needs no right to a group, and reads on where it is denied.
+    A reader without commits needs no right to a group, and reads on if it is denied.
     """
     if error.code() == KafkaError.GROUP_AUTHORIZATION_FAILED:
         return group is not None

@@ -1,4 +1,4 @@
-"""A fired event as a program of its tenant gets it: the record, and what its headers say.
+"""A fired event as a program of its tenant gets it: the record, and the content of its headers.
 
 An event is the user's own record with headers of belfry's behind the user's. So a program may
 ignore belfry and take key and value, or ask this class which schedule and which occurrence it is.
@@ -33,8 +33,8 @@ class RequestSource(NamedTuple):
 class Claim(NamedTuple):
     """Where the payload of an event lies, if not in the event: `ClaimCheck` redeems it.
 
-    `digest` is its SHA-256, by which it is stored, and `size_bytes` how long it is there.  What a
-    worker has encrypted says for which schedule, as ``tenant/id``.
+    `digest` is its SHA-256, by which it is stored, and `size_bytes` its stored length. A payload
+    that a worker has encrypted names its schedule, as ``tenant/id``.
     """
 
     digest: str
@@ -61,12 +61,12 @@ class FiredRecord:
 
     @property
     def payload(self) -> bytes | None:
-        """What the user scheduled."""
+        """The payload that the user scheduled."""
         return self.value if self.event is None else self.event["payload"]
 
     @property
     def tenant(self) -> str | None:
-        """Whose event it is: by the envelope, else by the name of the topic.
+        """The tenant of the event: by the envelope, else by the name of the topic.
 
         On a topic that several tenants have, belfry's header says it: a payload of somebody's may
         look like an envelope, and name anybody.
@@ -141,13 +141,13 @@ class FiredRecord:
 
     @property
     def source(self) -> RequestSource | None:
-        """Where its request lies; None unless the policy says `source_header`, or nobody knows."""
+        """Where its request lies; None without `source_header` in the policy, or if unknown."""
         found = _SOURCE.fullmatch(self.header(SOURCE) or "")
         return None if found is None else RequestSource(found[1], int(found[2]), int(found[3]))
 
     @property
     def claim(self) -> Claim | None:
-        """Where its payload lies, if not in the event; None as well for what is no claim."""
+        """Where its payload lies, if not in the event; None as well for a malformed claim."""
         digest, size_bytes = self.header(CLAIM), self._number(SIZE)
         if size_bytes is None or size_bytes < 0 or not _DIGEST.fullmatch(digest or ""):
             return None
@@ -155,7 +155,7 @@ class FiredRecord:
 
     @property
     def backfill(self) -> str | None:
-        """The id of the job, for what a backfill fires of the past."""
+        """The id of the job, if a backfill has fired it."""
         return self.header("belfry-backfill")
 
     @property
@@ -164,7 +164,7 @@ class FiredRecord:
         return self.header("belfry-redriven")
 
     def _number(self, name: str) -> int | None:
-        """A header that is a whole number; None where there is none."""
+        """A header that is a whole number; None if it is missing."""
         text = self.header(name)
         return int(text) if text is not None and _NUMBER.fullmatch(text) else None
 

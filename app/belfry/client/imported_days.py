@@ -4,7 +4,7 @@
     holidays  ── country, subdivision, years ─────────────────────┴─► dates, and where they are from
 
 Both give dates once, when a calendar is set.  Workers keep the dates and ask no library, so another
-version of one moves nothing before somebody imports anew.  The libraries are extras of the package:
+version of one moves no day before somebody imports anew.  The libraries are extras of the package:
 ``ical`` and ``holidays``.
 """
 
@@ -28,7 +28,7 @@ _DAY: Final = timedelta(days=1)
 
 
 class NoDays(ValueError):
-    """What was given holds no days that a calendar could have; the message says why."""
+    """The source has no days that a calendar could have; the message says why."""
 
 
 class ImportedDays(NamedTuple):

@@ -1,4 +1,4 @@
-"""Kafka clients of the library: how they are made, and what is asked of a cluster.
+"""Kafka clients of the library: how they are made, and questions to a cluster.
 
 Clients are made by `Cluster`, which gives each of them the user's properties over belfry's own.
 Consumers of this module never join a group unless they commit, and never make a topic.
@@ -7,8 +7,8 @@ Consumers of this module never join a group unless they commit, and never make a
     cluster.partitions(consumer, topic)     [0, 1, 2, 3]; MissingTopic, or Unavailable in 5 s
     cluster.ends(consumer, topic)           where each of them ends now
 
-Whatever Kafka answers instead is raised as an error in words, which says what failed, where, why,
-and what to do (`faults.py`). A right that is missing is named with the command that gives it.
+Any failure is raised as an error in words, which says what failed, where, why, and what to do
+(`faults.py`). A missing right is named with the command that gives it.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ NO_GROUP: Final = "belfry-reads-without-a-group"
 # Seconds: until a broker counts as unreachable, and between two tries for leaders of a new topic.
 REACH_S: Final = 5.0
 RETRY_S: Final = 0.05
-# How long a broker waits for records before it answers a reader that nothing follows. Such a reader
-# waits for that at the end of each partition, twice half a second by librdkafka's default.
+# How long a broker waits for records before it tells a reader that it has reached the end. Such a
+# reader waits for that at the end of each partition, twice half a second by librdkafka's default.
 SOON_MS: Final = 10
 _C = TypeVar("_C", Producer, Consumer, AdminClient)
 
@@ -60,7 +60,7 @@ class Cluster:
             "bootstrap.servers": bootstrap_servers,
             "client.id": "belfry-client",
             **reconnecting(given),
-            "log_level": 0,  # What would be logged is raised, in words.
+            "log_level": 0,  # Errors that the client would log are raised instead, in words.
             **given,
             "error_cb": self.faults,
         }
@@ -101,8 +101,8 @@ class Cluster:
     ) -> Consumer:
         """A consumer of committed records; without `commits` the group leaves no trace.
 
-        With `tells_ends` a message whose error is _PARTITION_EOF says that nothing follows.  One of
-        `uncommitted` records sees what lies behind open transactions, and where the log ends.
+        With `tells_ends` a message whose error is _PARTITION_EOF says that no record follows. A
+        reader of `uncommitted` records sees those behind open transactions, and where the log ends.
         """
         return self._made(
             Consumer,
@@ -121,7 +121,7 @@ class Cluster:
         )
 
     def admin(self) -> AdminClient:
-        """An admin client; what it asks for by name is not made by that."""
+        """An admin client; it does not create a topic by asking for its name."""
         return self._made(AdminClient, self._properties | {"allow.auto.create.topics": False})
 
     def _made(self, kind: Callable[[dict[str, Any]], _C], properties: dict[str, Any]) -> _C:
@@ -177,12 +177,12 @@ class Cluster:
         return sentence(user_of(self._properties), operation, kind, name, self.servers)
 
     def refused(self, operation: str, kind: str, name: str) -> Unavailable:
-        """The error for what this user may not do."""
+        """The error for a right that this user lacks."""
         told = self.denied(operation, kind, name)
         return Unavailable(f"Kafka at {self.servers} does not let this user in: {told}")
 
     def fatal(self) -> KafkaException:
-        """What a new producer fails for, before it has written anything."""
+        """The error with which a new producer fails, before it has written a record."""
         try:
             self.producer().poll(REACH_S)
         except KafkaException as error:
@@ -190,7 +190,7 @@ class Cluster:
         return KafkaException(KafkaError(FAILED_FOR_GOOD))
 
     def cause(self, error: KafkaError) -> KafkaError:
-        """What an error stands for: a producer that has failed for good says only that it has."""
+        """The cause of an error: a producer that has failed for good says only that it has."""
         found: KafkaError = self.fatal().args[0] if error.code() == FAILED_FOR_GOOD else error
         return found
 
@@ -199,8 +199,8 @@ class Cluster:
     ) -> Unavailable:
         """An error of librdkafka in words: what failed, where, why, what to do.
 
-        `operation` is what was tried with the topic; a group is always read.  Where the brokers
-        deny something else, its name is not known here, and the user's is.
+        `operation` is the one tried on the topic; a group is always read. If the brokers deny
+        something else, this function knows the user's name only.
         """
         error = self.cause(error)
         # A producer of idempotent writes is denied the cluster where it may write to no topic.
@@ -237,10 +237,10 @@ def headers_of(message: Message) -> Headers:
 
 
 def flush(cluster: Cluster, producer: Producer, timeout_s: float) -> int:
-    """Wait for records to be delivered; how many are not.  Raises KafkaException where none can be.
+    """Wait for records to be delivered; how many are not. Raises KafkaException if none can be.
 
     The client raises such an error amid a callback.  The next callback then fails for no reason of
-    its own, or clears the error: then a new producer is asked what it fails for.
+    its own, or clears the error: then the cause is asked of a new producer.
     """
     try:
         return producer.flush(timeout_s)

@@ -9,8 +9,8 @@
 derived for its tenant (HKDF with SHA-256, RFC 5869), so two tenants that name one secret still have
 keys of their own.  The cipher is AES-SIV with 512 bits (RFC 5297, as `cryptography` has it).
 
-A worker decrypts what it fires.  A large payload that it has stored elsewhere it never reads again,
-so who redeems that needs the ring as well (`claim_check.py`).
+A worker decrypts the payloads that it fires. It never reads a large payload again that it has
+stored elsewhere, so a consumer that redeems one needs the ring as well (`claim_check.py`).
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _SALT: Final = b"belfry payload key"
 
 
 class DerivedKey:
-    """What is derived of one secret for one tenant: a cipher, its id, and a key for digests."""
+    """Keys derived from one secret for one tenant: a cipher, its id, and a key for digests."""
 
     def __init__(self, tenant: str, secret: bytes) -> None:
         first, second, self.of_digests, identity = (
@@ -57,7 +57,7 @@ class KeyRing:
         self._by_head = {key.head: key for key in self._keys}
 
     def __deepcopy__(self, _memo: object) -> Self:
-        """The same: nothing in it changes, and ciphers cannot be copied."""
+        """The same object: it never changes, and ciphers cannot be copied."""
         return self
 
     @property

@@ -1,12 +1,12 @@
 """Schedules as they stand, asked over HTTP: any worker answers for any tenant.
 
-Kafka tells what became of a request, but has no way to look a schedule up; a worker has it at hand
-in its store. The standard library's HTTP client does: one small question at a time, in the thread
-of the caller, without a connection that is kept.
+Kafka has the verdict on a request, but no way to look a schedule up; a worker has it at hand in its
+store. The standard library's HTTP client does: one small question at a time, in the thread of the
+caller, without a connection that is kept.
 
 Lists come in pages. A cursor says where the next page begins, and a page is asked for when the one
-before has been used up. A list is no snapshot: what changes meanwhile may be missed, or shown
-twice.
+before has been used up. A list is not a snapshot: a schedule that changes meanwhile may be missed,
+or shown twice.
 
 An answer of 5xx, 408 or 429 is `Unavailable` and may be tried again. Another refusal is `Refused`.
 """
@@ -44,7 +44,7 @@ class Http:
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     def get(self, tenant: str, schedule_id: str, last: int = 0) -> Scheduled | None:
-        """A schedule with so many of its last fires, or None where there is none."""
+        """A schedule with so many of its last fires, or None if there is no such schedule."""
         query = f"?last={last}" if last else ""
         found = self._asked(f"{_of(tenant)}/{quote(schedule_id, safe='')}{query}")
         return None if found is None else Scheduled.from_json(found)
@@ -60,17 +60,17 @@ class Http:
         yield from map(AckLock.from_json, self._pages(path, "locks", {}))
 
     def jobs(self, tenant: str, job: str | None = None) -> Any:
-        """The JSON of a tenant's bulk jobs, or of one of them; None where there is none."""
+        """The JSON of a tenant's bulk jobs, or of one of them; None if it does not exist."""
         path = _of(tenant).removesuffix("schedules") + "jobs"
         return self._asked(path if job is None else f"{path}/{quote(job, safe='')}")
 
     def calendars(self, tenant: str, calendar: str | None = None) -> Any:
-        """The JSON of a tenant's calendars, or of one of them; None where there is none."""
+        """The JSON of a tenant's calendars, or of one of them; None if it does not exist."""
         path = _of(tenant).removesuffix("schedules") + "calendars"
         return self._asked(path if calendar is None else f"{path}/{quote(calendar, safe='')}")
 
     def bulk_pages(self, tenant: str, asked: Mapping[str, Any]) -> Iterator[Any]:
-        """What a bulk job would match, page by page; nothing changes."""
+        """The schedules that a bulk job would match, page by page; it changes nothing."""
         query = {"dry": "true"}
         while True:
             path = _of(tenant).removesuffix("schedules") + f"jobs?{urlencode(query)}"
@@ -81,7 +81,7 @@ class Http:
             query["cursor"] = page["cursor"]
 
     def _pages(self, path: str, name: str, asked: dict[str, str]) -> Iterator[dict[str, Any]]:
-        """What all pages of a list hold under `name`."""
+        """The items of all pages of a list under `name`."""
         while True:
             page = self._asked(f"{path}?{urlencode(asked)}") or {name: []}
             yield from page[name]

@@ -1,13 +1,12 @@
-"""The options of requests: what a caller may say, as editors and type checkers know it.
+"""The options of requests, as editors and type checkers know them.
 
     belfry.schedule("demo", "hello", in_="5m", payload="hi", wait=False)
                                      └──── Definition ────┘  └ Change ┘
 
-`Change` has what every request takes, `Definition` what a schedule is made of. Both are types
-alone: nothing is checked or read here (`requests.py`), and the options of a call are a plain
-mapping. The fields of a request stand in a table already (`schedules/fields.py`), of which
-`Definition` is the copy that a type checker can read. A test compares the two, so an option that is
-missing here fails.
+`Change` has the options of every request, `Definition` those that define a schedule. Both are types
+alone: `requests.py` checks and reads values, and the options of a call are a plain mapping. The
+fields of a request stand in a table already (`schedules/fields.py`), of which `Definition` is the
+copy that a type checker can read. A test compares the two, so an option that is missing here fails.
 """
 
 from __future__ import annotations
@@ -72,7 +71,7 @@ class Definition(Change, total=False):
     calendar: str
     """Name of a calendar of the tenant, whose days off a recurring schedule heeds."""
     on_holiday: str
-    """What becomes of an instant on a day off: ``SKIP``, ``NEXT_BUSINESS_DAY`` or
+    """The treatment of an instant on a day off: ``SKIP``, ``NEXT_BUSINESS_DAY`` or
     ``PREVIOUS_BUSINESS_DAY``."""
     start_at: Instant
     """No occurrence of a recurring schedule before it."""
@@ -89,7 +88,7 @@ class Definition(Change, total=False):
     """Change nothing (UNCHANGED, code `throttled`) while the schedule waits, nor within so long
     after its last fire; at most a day."""
     misfire: str
-    """What becomes of late occurrences: ``FIRE_ONCE``, ``FIRE_ALL`` or ``SKIP``."""
+    """How to treat late occurrences: ``FIRE_ONCE``, ``FIRE_ALL`` or ``SKIP``."""
     max_lateness: Duration
     """How late an occurrence still is in time."""
     overlap: str

@@ -1,9 +1,9 @@
 """Policies as people give them: fields checked, changes worked out, conflicts with others found.
 
-A policy is given as fields, of JSON, of TOML or of a form.  Three questions are answered here, by
-the fields alone and the policies that stand: what policy do they make (`policy_from`, `changed`),
-does it get in the way of other tenants (`conflicts`), and may one be forgotten
-(`removal_problem`)?  `tenants.py` reads and writes the policies.
+A policy is given as fields, of JSON, of TOML or of a form. This module answers three questions,
+from the fields alone and the present policies: what policy do they make (`policy_from`, `changed`),
+does it get in the way of other tenants (`conflicts`), and may one be forgotten (`removal_problem`)?
+`tenants.py` reads and writes the policies.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class BadPolicy(BelfryError, ValueError):
 def conflicts(
     before: Mapping[str, TenantPolicy], policies: tuple[TenantPolicy, ...]
 ) -> Iterator[str]:
-    """What these policies must not say beside those that stand, which are given by tenant."""
+    """Conflicts of these policies with the present ones, which are given by tenant."""
     yield from _colliding(before, policies)
     yield from _bad_refs(before, policies)
 
@@ -89,7 +89,7 @@ def policy_from(given: Mapping[str, Any]) -> TenantPolicy:
 
 
 def _wanted(problem: Mapping[str, Any]) -> str:
-    """What a field may be, for people; `problem` is pydantic's."""
+    """The allowed values of a field, for people; `problem` is pydantic's."""
     kind = str(problem["type"])
     if kind.startswith("bool"):
         return "give true or false"
@@ -97,7 +97,7 @@ def _wanted(problem: Mapping[str, Any]) -> str:
         return "give a whole number"
     if kind != "literal_error":
         return str(problem["msg"])
-    # What only a reader of a later release needs is nothing to be given.
+    # A field for readers of a later release only cannot be given.
     names = [each for each in _QUOTED.findall(problem["ctx"]["expected"]) if each != "UNKNOWN"]
     near = get_close_matches(str(problem["input"]).upper(), names, n=1)
     guess = f"; did you mean {near[0]}?" if near else ""
@@ -107,8 +107,8 @@ def _wanted(problem: Mapping[str, Any]) -> str:
 def changed(before: TenantPolicy, change: Mapping[str, Any], *, used: bool) -> TenantPolicy:
     """The policy after a change of some fields.
 
-    Where `spread` changes and the tenant was `used` before, what it was joins `former_spreads`, so
-    that schedules which began under it are still found.
+    If `spread` changes and the tenant was `used` before, the old value joins `former_spreads`, so
+    that schedules that began under it are still found.
     """
     after = policy_from({**_plain(before), **change})
     moves = after.spread != before.spread and "former_spreads" not in change

@@ -1,8 +1,8 @@
 """Policies written to their topic, signed where a secret is given (`wire/policy_signatures.py`).
 
 A signature covers the offset of its record. So records are signed for the offsets that come next,
-sent in order, and looked at where they have come to lie. Those that lie elsewhere, because others
-wrote at the same time, count for nothing and are written again.
+sent in order, and checked at their offsets. Those that lie elsewhere, because others wrote at the
+same time, do not count and are written again.
 
     partition 3 ends at 41
     12:00:00.000  a signed for 41, b signed for 42                sent
@@ -11,7 +11,7 @@ wrote at the same time, count for nothing and are written again.
     12:00:00.010  a signed for 44, b signed for 45                sent again
     12:00:00.015  a lies at 44, b at 45: done
 
-A copy of a signed record at another offset is worth nothing, so an old policy cannot be put back by
+A copy of a signed record at another offset does not count, so nobody can put an old policy back by
 copying it. Without a secret the first round is the last.
 """
 
@@ -105,7 +105,7 @@ class _Writing:
         self._misplaced: dict[str, bytes | None] = {}
 
     def round(self, values: Values) -> dict[str, bytes | None]:
-        """Write records; those that have come to lie elsewhere than they were signed for."""
+        """Write records; returns those that lie at another offset than they were signed for."""
         self._misplaced = {}
         by_partition: dict[int, list[str]] = defaultdict(list)
         for name in values:

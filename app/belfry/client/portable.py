@@ -1,4 +1,4 @@
-"""Schedules as JSON, one object a line: what an export writes and an import reads, without loss.
+"""Schedules as JSON, one object a line: the form of exports and imports, without loss.
 
 Names are those of `ScheduleRequest`; instants are RFC 3339, bytes are text where they are UTF-8 and
 base64 where they are not. Fields that are empty are left out. `standing` holds where the schedule
@@ -7,14 +7,14 @@ stood: its next instant, the number of its next fire, its version, and whether i
     {"tenant":"demo","schedule_id":"a","kind":"CRON","cron":"0 9 * * MON","payload_text":"hi",
      "standing":{"next_at":"2026-12-07T09:00:00.000Z","occurrence":3,"version":1,"paused":false}}
 
-A payload that is encrypted at rest comes as it lies there (`payload_encrypted_base64`): neither an
-export nor a backup needs its key, and neither holds what the key protects.  An import needs it.
-A payload that lies in a day file is put back into its record before (`cli/day_files.py`).
+A payload that is encrypted at rest stays encrypted (`payload_encrypted_base64`): neither an export
+nor a backup needs its key, and neither holds the plain payload.  An import needs it. A payload that
+lies in a day file is put back into its record before (`cli/day_files.py`).
 
-The fields are not listed here. They are taken from the table of a request's fields
-(`schedules/fields.py`), without those that concern one request alone, such as its id. A field that
-a later release adds is refused on import, and an export refuses a schedule that it cannot tell as a
-whole: either would lose something without a word.
+The fields come from the table of a request's fields (`schedules/fields.py`), without those that
+concern one request alone, such as its id. A field that a later release adds is refused on import,
+and an export refuses a schedule that it cannot write as a whole: otherwise a part would be lost
+without a word.
 """
 
 from __future__ import annotations
@@ -133,7 +133,8 @@ def request_fields(given: object) -> dict[str, Any]:
             raise NotPortable(f"{name} is missing")
     is_delay = fields["at"] is None and fields["delay_ms"] is not None
     if fields["kind"] == "AT" and is_delay and "standing" in given:
-        # Exports of earlier builds told delays so. What people write themselves stays as it is.
+        # Exports of earlier builds wrote delays so. Lines that people write themselves stay as they
+        # are.
         fields["kind"] = "AFTER"
     for name in _BYTES:
         fields[name] = _bytes(name, given)
@@ -233,7 +234,7 @@ def _targets(given: object) -> list[dict[str, Any]]:
 
 
 def _standing(given: object) -> dict[str, Any] | None:
-    """Where a schedule stood; what is left out is that of a new one."""
+    """Where a schedule stood; missing fields have the values of a new one."""
     if given is None:
         return None
     if not isinstance(given, Mapping) or given.keys() - _STANDING or "next_at" not in given:

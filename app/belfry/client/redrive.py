@@ -64,7 +64,7 @@ class Redrive:
     ) -> None:
         """`names` are the transactional id, and the group that readers name.
 
-        Of more than `most_read` records nothing is counted or sent.  `pause` waits so many seconds
+        With more than `most_read` records it counts and sends none.  `pause` waits so many seconds
         between two transactions and says whether to end there; it is asked while reading, too.
         """
         self._cluster = cluster
@@ -74,7 +74,7 @@ class Redrive:
         self._reader = RangeReader(cluster, group, source, most_read, self._pause)
 
     def count(self) -> RedriveCount:
-        """What `send` would do now; nothing changes.
+        """Count what `send` would send now; it sends nothing.
 
         Raises `Unavailable`, and `TooMuchToRedrive`.
         """
@@ -88,10 +88,10 @@ class Redrive:
         at_most: int | None = None,
         at_most_s: float = inf,
     ) -> RedriveCount:
-        """Send what the range holds, the first `at_most` of it; what it held is the answer.
+        """Send records of the range, the first `at_most`; returns the counts of the range.
 
         After `at_most_s` seconds of sending no further transaction begins.
-        Raises `Unavailable`: ask again then, for what was sent is marked; and `TooMuchToRedrive`.
+        Raises `Unavailable`: ask again then, for sent records are marked; and `TooMuchToRedrive`.
         """
         # Another one is ended only where there is something to send.
         found = self._reader.count(until_any=True)

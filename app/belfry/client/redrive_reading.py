@@ -1,4 +1,4 @@
-"""What a redrive reads: what of a range is left to be sent again, and the records themselves.
+"""The reading of a redrive: the records of a range that are left to be sent again.
 
     belfry.rejected/0   41 other tenant   42   43   57 mark of 42   the end of the log
     to be sent                            42   42   43
@@ -38,7 +38,7 @@ class RangeReader:
         most_read: int | None,
         pause: Pause,
     ) -> None:
-        """`group` is what readers name; of more than `most_read` records nothing is counted.
+        """`group` is the readers' group id; more than `most_read` records are not counted.
 
         A mark of what is asked for makes up for itself and for one more record: the next refusal,
         where a request is refused again. So no redrive grows beyond the limit by what it sends, and
@@ -56,7 +56,7 @@ class RangeReader:
         return self._cluster.consumer(self._group, from_beginning=True, tells_ends=True)
 
     def count(self, *, until_any: bool = False) -> RedriveCount:
-        """What is to be sent again, and what was; raises `Unavailable` and `TooMuchToRedrive`.
+        """Records to send again, and sent ones; raises `Unavailable` and `TooMuchToRedrive`.
 
         With `until_any` it ends behind the first partition that has something to be sent, and waits
         for no transaction that is open: more may seem to be left than is, and never less.
@@ -82,7 +82,7 @@ class RangeReader:
         return found
 
     def _look(self, read: Iterator[Message], partition: int, found: RedriveCount) -> None:
-        """Add what a partition holds; marks lie behind what they mark."""
+        """Add the records of a partition; marks lie behind the records that they mark."""
         wanted: dict[int, tuple[str, str | None]] = {}
         for message in read:
             headers = headers_of(message)
@@ -110,7 +110,7 @@ class RangeReader:
             raise TooMuchToRedrive(most)
 
     def _read(self, consumer: Consumer, partition: int, end: int) -> Iterator[Message]:
-        """Committed records of the range, and what lies behind it, up to an offset."""
+        """Committed records of the range, and those behind it, up to an offset."""
         since = TopicPartition(self._source.topic, partition, self._source.from_ms)
         (start,) = consumer.offsets_for_times([since], TIMEOUT_S)
         if start.offset < 0:
@@ -145,7 +145,7 @@ class RangeReader:
     def _up_to(self, consumer: Consumer, reached: int, end: int) -> Iterator[Message]:
         """Records up to an offset, or until the process ends.
 
-        Raises KafkaException where nothing comes for long.
+        Raises KafkaException if no record comes for long.
         """
         deadline = monotonic() + TIMEOUT_S
         while reached < end and not self._pause(0.0):

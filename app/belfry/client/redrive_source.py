@@ -1,16 +1,15 @@
-"""What is sent again: the protocol of a source, and what was found of it.
+"""Sources of a redrive: the protocol of a source, and the counts of its records.
 
 `Redrive` reads a topic, sends records again and knows nothing of their meaning. A source knows the
-meaning: which records are asked for, what marks one that was sent already, and what is written in
-its place.
+meaning: which records are asked for, how a sent one is marked, and which records to write for it.
 
     refused requests (`refusals.py`)   belfry.rejected/0     42 refusal of R    57 mark of 42
                                        belfry.schedules/3    R, once more
     fired events (`refired.py`)        belfry.fired.demo/0   41 event E         57 E, its own mark
 
-A mark lies in the partition of what it marks, behind it, and both are written in one transaction
-with what is sent. So who reads a partition to its end knows what is left to do of a redrive that
-another process began.
+A mark lies in the partition of the record that it marks, behind it, and is written in one
+transaction with the sent record. So a reader of a whole partition knows which records a redrive of
+another process has left.
 """
 
 from __future__ import annotations
@@ -35,8 +34,8 @@ _MOST_DIGITS: Final = 19
 def offset_of(digits: str) -> int | None:
     """The offset that a mark names, as belfry writes it; None for anything else.
 
-    Anybody who writes to a topic may write what looks like a mark: digits of other scripts, and
-    more of them than Python reads, are no offset.
+    Anybody who writes to a topic may write a false mark: digits of other scripts, and more of them
+    than Python reads, are no offset.
     """
     is_offset = digits.isascii() and digits.isdecimal() and len(digits) <= _MOST_DIGITS
     return int(digits) if is_offset else None
@@ -66,28 +65,28 @@ class RedriveOptions(TypedDict, total=False):
 
 
 class RedriveSource(Protocol):
-    """What is sent again: the topic in which it lies, and what is made of its records."""
+    """A source of records to send again: its topic, and the records that are written for each."""
 
     topic: str
     from_ms: int
 
     def marked(self, headers: Headers) -> int | None:
-        """The offset, in the same partition, of what this record is the mark of."""
+        """The offset, in the same partition, of the record that this one marks."""
 
     def wanted(self, at_ms: int, headers: Headers) -> tuple[str, str | None] | None:
         """By what a record counts, and why it cannot be sent again; None for one not asked for."""
 
     def again(self, message: Message, headers: Headers) -> list[Resent]:
-        """What is written in one transaction to send a record again and to mark it."""
+        """The records to write in one transaction, to send a record again and to mark it."""
 
 
 @dataclass(slots=True)
 class RedriveCount:
-    """What a range holds: `codes` of what is to be sent, what was `redriven`, and what cannot be.
+    """Counts of a range: `codes` of records to send, `redriven` ones, and `stuck` ones.
 
     For events `codes` has the ids of their schedules.  `stuck` counts by reason: ``cut``
     (belfry.rejected has not all of it), ``elsewhere`` (it came from no topic of requests).
-    `places` are partition and offset of what is to be sent.
+    `places` are partition and offset of the records to send.
     """
 
     codes: Counter[str] = field(default_factory=Counter)
@@ -97,7 +96,7 @@ class RedriveCount:
 
 
 class AnotherRedrive(Unavailable):
-    """Another redrive has begun, which ended this one; what was sent is marked."""
+    """Another redrive has begun, which ended this one; sent records are marked."""
 
 
 class TooMuchToRedrive(BelfryError):

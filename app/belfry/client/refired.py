@@ -1,4 +1,4 @@
-"""Events that have fired, sent again: what of a tenant's output topic is asked for, and its copies.
+"""Fired events, sent again: the selected events of a tenant's output topic, and their copies.
 
     belfry.fired.demo/0   41 order/1   42 order/2         57 order/1, belfry-redriven: redrive@41
 
@@ -28,7 +28,7 @@ class RefireRange(NamedTuple):
     """Which events: from an instant on and before one (epoch ms, of when they fired).
 
     Of one schedule, or of those whose ids begin with a prefix; `name` is that of the redrive.  Of
-    one tenant where `tenant` is given: for a topic that tenants share.
+    one tenant if `tenant` is given: for a topic that tenants share.
     """
 
     from_ms: int
@@ -99,7 +99,7 @@ class FiredSource:
 
 
 def _copied(headers: Headers) -> str:
-    """What belfry says of a copy; empty for an event, whatever its user's own headers say."""
+    """Belfry's headers of a copy; empty for an event, whatever its user's own headers."""
     ids = [number for number, (name, _) in enumerate(headers) if name == FIRE_ID]
     return _last(headers[ids[-1] :], REDRIVEN) if ids else ""
 

@@ -47,7 +47,7 @@ class RefusedRequest(NamedTuple):
     said: dict[str, bytes | None]
 
     def text(self, name: str) -> str:
-        """What one of belfry's headers says, such as `code`."""
+        """The text of one of belfry's headers, such as `code`."""
         return (self.said.get(_ERROR + name) or b"").decode(errors="replace")
 
     @property
@@ -122,9 +122,9 @@ class RefusedSource:
 
 
 def refused_request(headers: Headers) -> RefusedRequest | None:
-    """A record of belfry.rejected by its headers; None for what belfry did not write.
+    """A record of belfry.rejected by its headers; None if belfry did not write it.
 
-    Who wrote the request may have given it headers of the same names: belfry's come last.
+    The request may have had headers of the same names: belfry's come last.
     """
     codes = [number for number, (name, _) in enumerate(headers) if name == f"{_ERROR}code"]
     if not codes:

@@ -5,7 +5,7 @@
 
 A record of a move says which one it is, and a partition takes each of them once and in order. So it
 does no harm to write too many of them, or one twice. They are written byte for byte, with the
-signature of the worker that wrote them: nobody needs the workers' secret for that.
+signature of the worker that wrote them: a redrive does not need the workers' secret.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ class RefusedRows(NamedTuple):
 
 
 class CutRows(Exception):
-    """Some of what was refused is not kept whole, so it cannot be sent again."""
+    """A refused row is not kept whole, so the rows cannot be sent again."""
 
 
 def refused_rows(cluster: Cluster, topic: str, group: int, move: int) -> list[RefusedRows]:
-    """What was refused of the rows of a move, in its order; `topic` is that of refused records.
+    """The refused rows of a move, in its order; `topic` is that of refused records.
 
     Raises `CutRows`, and `Unavailable` where the topic cannot be read.
     """

@@ -1,7 +1,7 @@
 """Arguments of the client to a `ScheduleRequest`: when, what, and the checks that need no worker.
 
-A worker judges every request. What is wrong whatever the state of the schedule is found here as
-well, with the same code and the same words, so that a caller need not wait to hear it.
+A worker judges every request. Mistakes that do not depend on the state of the schedule are found
+here as well, with the same code and the same words, so that a caller need not wait for the verdict.
 
     schedule("demo", "hello", in_="5m", payload="hi")
         ─► {"tenant": "demo", "schedule_id": "hello", "action": "UPSERT", "kind": "AFTER",
@@ -59,8 +59,8 @@ def request(
 ) -> dict[str, Any]:
     """A `ScheduleRequest` as a dictionary; ValueError for options that say no or several instants.
 
-    `options` are those of `Definition`, without `action`, `wait` and `timeout_s`. What says when is
-    read for UPSERT and CREATE alone; other actions change nothing of it. What finer forms hold is
+    `options` are those of `Definition`, without `action`, `wait` and `timeout_s`. The options of
+    when are read for UPSERT and CREATE alone; other actions do not change them. Finer values are
     rounded up to a millisecond, so that nothing fires early.
     """
     fields = {**EMPTY, "tenant": tenant, "schedule_id": schedule_id, "action": action}
@@ -81,7 +81,7 @@ def request(
 
 
 def _expected(given: int | str | None) -> int | None:
-    """What `expected_version` holds for a version or an etag; ValueError for what is neither."""
+    """The `expected_version` for a version or an etag; ValueError for any other text."""
     if not isinstance(given, str):
         return given
     found = expected_from(given)
@@ -111,19 +111,19 @@ def _when(options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _rule(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Bounds, jitter and what becomes of late occurrences, as numbers."""
+    """Bounds, jitter and the treatment of late occurrences, as numbers."""
     return {field.name: _value(field, options) for field in _RULE}
 
 
 def _value(field: Field, options: Mapping[str, Any]) -> Any:
-    """What a field holds for its argument."""
+    """The value of a field for its argument."""
     given = options.get(field.argument)
     read = _READ.get(field.form)
     return given if given is None or read is None else read(given)
 
 
 def problem(fields: dict[str, Any], now_ms: int) -> Rejection | None:
-    """What any worker would reject, or None.
+    """The refusal that any worker would give, or None.
 
     `fields` are those of `request`; `now_ms` is the caller's clock, in epoch ms.
     """
@@ -153,7 +153,7 @@ def instant_ms(instant: Instant) -> int:
 
 
 def duration_ms(duration: Duration) -> int:
-    """Milliseconds of a duration in any of its forms, rounded up; ValueError for what is none."""
+    """Milliseconds of a duration in any of its forms, rounded up; ValueError if it is not one."""
     if isinstance(duration, str):
         return parse_duration(duration)
     if isinstance(duration, int):

@@ -67,8 +67,8 @@ class PastFire:
     """A fire that was; instants in epoch milliseconds.
 
     It stood for `missed` late occurrences besides its own.  `fire_id` and `scheduled_ms`, its
-    instant by the rule, are None where the schedule is over.  `deliveries` are ends that failed or
-    took more than one attempt, at the lifecycle level ALL every end; None where nobody could tell.
+    instant by the rule, are None if the schedule is over.  `deliveries` are ends that failed or
+    took more than one attempt, at the lifecycle level ALL every end; None if it is unknown.
     """
 
     fire_id: str | None
@@ -100,7 +100,7 @@ class FiresSoFar:
 
     `fired` came out, of which `over_1s` were more than a second late, at most by `latest_ms`;
     `missed` did not: they were given up, or another fire stood for them.  `success_rate` and
-    `share_within_1s` are from 0 to 1, None where there is nothing to divide by.
+    `share_within_1s` are from 0 to 1, None if there is nothing to divide by.
     """
 
     fired: int
@@ -178,7 +178,7 @@ class Scheduled:
 class AckLock:
     """A fire that is to be acknowledged before others go on; instants in epoch milliseconds.
 
-    `locks` says what waits for it: its ``group``, its ``schedule``, or both.
+    `locks` names the waiting events: those of its ``group``, of its ``schedule``, or both.
     """
 
     tenant: str

@@ -23,7 +23,7 @@ class RegisteredSchemas:
     """belfry's schemas as a registry knows them; the registry is asked once for each.
 
     Among the properties ``subject.name.strategy.type`` may be ``TOPIC`` (default), ``RECORD`` or
-    ``TOPIC_RECORD``, as the workers have it. Raises `BadProperty` for an address that is none.
+    ``TOPIC_RECORD``, as the workers have it. Raises `BadProperty` for a malformed address.
     """
 
     def __init__(self, url: str, properties: Mapping[str, Any] | None = None) -> None:

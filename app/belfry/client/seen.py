@@ -1,9 +1,10 @@
 """Fire ids that were handled, so that an event that comes twice is handled once.
 
-Kafka delivers again what was handled and not yet committed when a consumer ended.  `SeenFile` keeps
-the ids in a file (SQLite, from Python itself), which survives the restart; `SeenInMemory` does not,
-and serves tests.  A consumer whose partitions move between machines needs a place that all of them
-reach: anything with these two methods will do, best the database that the handler writes to.
+Kafka delivers events again that were handled and not yet committed when a consumer ended.
+`SeenFile` keeps the ids in a file (SQLite, from Python itself), which survives the restart;
+`SeenInMemory` does not, and serves tests.  A consumer whose partitions move between machines needs
+a place that all of them reach: anything with these two methods will do, best the database that the
+handler writes to.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ FORGET_EVERY: Final = 1_000
 
 
 class Seen(Protocol):
-    """What has been handled."""
+    """The memory of handled events."""
 
     def knows(self, fire_id: str) -> bool:
         """Whether this fire was handled."""
@@ -45,7 +46,7 @@ class SeenInMemory:
         self._ids.add(fire_id)
 
     def close(self) -> None:
-        """Nothing to give back."""
+        """It holds no resources to give back."""
 
 
 class SeenFile:

@@ -13,8 +13,8 @@
                the partition pauses, and the handler gets the event again; others go on
 
 The order of a partition is kept, and so that of each group: while an event of a partition is tried
-again, the events behind it wait.  When all tries are used up, `give_up` gets the event, or, where
-there is none, `run` raises and the event stays unread.
+again, the events behind it wait.  When all tries are used up, `give_up` gets the event, or, without
+it, `run` raises and the event stays unread.
 
 An event is handled once unless the process dies between the handler's end and the remembering: then
 it is handled twice.  A handler that writes to a database shuts this gap by writing the fire id in
@@ -50,11 +50,11 @@ _Place = tuple[str, int]
 
 @dataclass(frozen=True, slots=True)
 class Handling:
-    """How a subscriber deals with events: how often it tries, and what it remembers.
+    """How a subscriber deals with events: its tries, and its memory of handled ones.
 
-    `tries` counts and spaces the tries of one event; `give_up` gets what failed in all of them,
-    with the last error, and the event counts as read then. `seen` in memory forgets with the
-    process, so a restart may handle again what was not committed; `SeenFile` does not forget.
+    `tries` counts and spaces the tries of one event; `give_up` gets an event that failed in all of
+    them, with the last error, and the event counts as read then. `seen` in memory forgets with the
+    process, so a restart may handle uncommitted events again; `SeenFile` does not forget.
     """
 
     seen: Seen = field(default_factory=SeenInMemory)
@@ -119,7 +119,7 @@ class Subscriber(Closing):
         self._consumer.subscribe(self._topics, on_revoke=self._forget, on_lost=self._forget)
 
     def close(self) -> None:
-        """Commit what was handled, leave the group, close the memory of what was seen."""
+        """Commit handled events, leave the group, close the memory of seen ones."""
         self._consumer.close()
         self._handling.seen.close()
 
@@ -173,7 +173,7 @@ class Subscriber(Closing):
             self._settle(work)
 
     def _next(self, timeout_s: float) -> _Work | None:
-        """The next event to hand over, or None when there is none in time."""
+        """The next event to hand over, or None if none comes in time."""
         deadline = monotonic() + timeout_s
         while (left := deadline - monotonic()) > 0:
             first = min(self._waiting.values(), key=lambda work: work.again_at, default=None)
@@ -187,7 +187,7 @@ class Subscriber(Closing):
         return None
 
     def _taken(self, message: Message) -> _Work | None:
-        """What is to be handled: None for an error that passes, or where nothing is to be done."""
+        """The work on a message: None for an error that passes, or if no handler is needed."""
         error = message.error()
         if error is not None:
             # A tenant's topic appears with its first accepted schedule.
@@ -206,7 +206,7 @@ class Subscriber(Closing):
         return _Work(message, event, handler)
 
     def _settle(self, work: _Work) -> None:
-        """Nothing is left to do for an event: remember it, and let its partition go on."""
+        """An event is done: remember it, and let its partition go on."""
         if work.event.fire_id is not None:
             self._handling.seen.add(work.event.fire_id)
         self._consumer.store_offsets(message=work.message)

@@ -2,9 +2,9 @@
 
 Where the tenant's policy shares an output, they are its records among those of ``belfry.fired``.
 
-Without a group it stands at the topic's end from the moment it is made, so that nothing which fires
-afterwards is missed; a topic that appears only later is read from its beginning. With a group it
-goes on where the group left off, and a record counts as read when the next is asked for.
+Without a group it stands at the topic's end from the moment it is made, so that it misses no later
+event; a topic that appears only later is read from its beginning. With a group it goes on where the
+group left off, and a record counts as read when the next is asked for.
 
     12:00:00  events("shop") is made; belfry.fired.shop does not exist yet
     12:00:01  a look each second: not there
@@ -59,8 +59,8 @@ class Events(Closing):
     """Iterator over a tenant's fired events; it ends by `close` alone.
 
     Use it as a context manager, in one thread at a time. `next_within` waits for a limited time.
-    `exists` says whether the topic was there at the last look. Raises `Unavailable` for what will
-    not pass by itself, and waits on where it may.
+    `exists` says whether the topic was there at the last look. Raises `Unavailable` for an error
+    that will not pass by itself, and waits on otherwise.
     """
 
     def __init__(
@@ -106,7 +106,7 @@ class Events(Closing):
                 return found
 
     def next_within(self, timeout_s: float) -> FiredRecord | None:
-        """The next event, or None when there is none within `timeout_s` seconds.
+        """The next event, or None if none comes within `timeout_s` seconds.
 
         With a group, asking for the next event says that the one before was handled.
         """

@@ -1,7 +1,8 @@
 """Policies of tenants, as an operator sees them: written to and read from `belfry.tenants`.
 
 Workers follow the topic, so a policy that Kafka has confirmed is in effect within two seconds.  A
-policy is replaced as a whole; `policy_fields.py` works out what a change of some fields leads to.
+policy is replaced as a whole; `policy_fields.py` works out the new policy after a change of some
+fields.
 
     before = policies.get("shop") or TenantPolicy("shop")
     policies.put(changed(before, {"max_pending": 100_000}, used=True))
@@ -42,7 +43,7 @@ READ_S: Final = 30.0
 
 
 class PolicySigning(NamedTuple):
-    """What signs policies and verifies them, and whether those that are not signed count.
+    """The signer and verifier of policies, and whether unsigned ones count.
 
     The first of `keys` signs, and each of them verifies, so that a secret can be changed. With
     `required` a policy without a signature is as if it were not there.
@@ -71,7 +72,7 @@ class TenantPolicies:
         self._schemas = schemas
         self._signing = signing
         self._writer = PolicyWriter(cluster, self._topic, first(signing.keys))
-        # Tenants whose only policy is one that nobody of belfry signed, as of the last reading.
+        # Tenants whose only policy has no good signature, as of the last reading.
         self._unsigned: set[str] = set()
         # Whose former policies are kept in a reading, and these.
         self._history: tuple[str, list[TenantPolicy]] = "", []
@@ -80,8 +81,8 @@ class TenantPolicies:
     def all(self) -> dict[str, TenantPolicy]:
         """Every tenant's policy by name; raises `Unavailable` where they cannot be read.
 
-        All of them: a change that rests on what an open transaction does not hide could undo what
-        it hides.
+        All of them: a change based on the visible policies alone could undo one that an open
+        transaction hides.
         """
         found: dict[str, TenantPolicy] = {}
         self._unsigned = set()
@@ -122,7 +123,7 @@ class TenantPolicies:
     def history(self, tenant: str) -> list[TenantPolicy]:
         """The policies of a tenant that the topic still has, the oldest first.
 
-        Compaction removes what was replaced or removed, and nobody knows when.
+        Compaction removes replaced and removed policies at an unknown time.
         """
         found: list[TenantPolicy] = []
         self._history = tenant, found
@@ -133,7 +134,7 @@ class TenantPolicies:
     def sign(self, tenants: Sequence[str]) -> list[TenantPolicy]:
         """Sign the policies of these tenants as they stand; without a name: of all tenants.
 
-        Raises `BadPolicy` where there is nothing to sign, or nothing to sign with.
+        Raises `BadPolicy` if there is no policy to sign, or no secret to sign with.
         """
         if not self._signing.keys:
             raise BadPolicy("There is no secret to sign with: set BELFRY_HTTP_WORKER_SECRET.")
@@ -166,7 +167,7 @@ class TenantPolicies:
         self._writer.write(values, reason)
 
     def _problems(self, policy: TenantPolicy) -> Iterator[str]:
-        """What is wrong with a policy whatever others there are."""
+        """The mistakes in a policy by itself, without regard to others."""
         yield from problems(policy)
         reserved = TopicNames(self._prefix).problem(policy.tenant, policy.output_topic)
         if reserved is not None:
@@ -181,7 +182,7 @@ class TenantPolicies:
     def to_destroy(self, removed: TenantPolicy | None) -> KeyToDestroy | None:
         """The secret that a removed policy leaves to its operator, who has to destroy it.
 
-        None where its payloads were not encrypted.
+        None if its payloads were not encrypted.
         """
         if removed is None or removed.payload_key_ref is None:
             return None
@@ -193,7 +194,7 @@ class TenantPolicies:
         return f"{self._prefix}fired.{tenant}" in self._cluster.reach(admin).topics
 
     def _frame(self) -> bytes:
-        """What a record begins with: Confluent's prefix, or that of Avro's single-object
+        """The first bytes of a record: Confluent's prefix, or that of Avro's single-object
         encoding.
         """
         if self._schemas is None:
@@ -207,7 +208,7 @@ class TenantPolicies:
         return is_signed_policy(self._signing.keys, location, record)
 
     def _bounds(self, partitions: Iterable[int]) -> dict[int, tuple[int, int]]:
-        """Where those that hold anything begin and end, open transactions included."""
+        """Where non-empty partitions begin and end, open transactions included."""
         with closing(self._cluster.consumer(NO_GROUP, uncommitted=True)) as consumer:
             bounds = {each: log_bounds(consumer, self._topic, each) for each in partitions}
         return {each: (low, high) for each, (low, high) in bounds.items() if high > low}

@@ -1,4 +1,4 @@
-"""What tenants used, read from the metering topic: for `belfry tenant usage`, and for HTTP.
+"""The usage of tenants, read from the metering topic: for `belfry tenant usage`, and for HTTP.
 
 Records lie in the order in which hours were over, so a look begins where those of its first hour
 may begin, by their timestamps, and goes on to the end of the topic: an hour that no worker could
@@ -61,12 +61,11 @@ ALL: Final = UsageLimits()
 def read_usage(
     cluster: Cluster, topic: str, asked: UsageSpan, limits: UsageLimits = ALL
 ) -> list[Usage]:
-    """What was used, one for each tenant and period, in their order.
+    """Usage records, one for each tenant and period, in their order.
 
     Raises:
-        MissingTopic: nothing is metered.
-        TooMuchUsage: more lies there than may be looked at.
-        Unavailable: Kafka does not answer, or not in time.
+        MissingTopic: usage is not metered. TooMuchUsage: the topic has more records than may be
+        looked at. Unavailable: Kafka does not answer, or not in time.
     """
     with closing(cluster.consumer(NO_GROUP, tells_ends=True)) as consumer:
         ends = cluster.ends(consumer, topic)
@@ -76,7 +75,7 @@ def read_usage(
         except KafkaException as error:
             raise cluster.unavailable(error.args[0], topic) from None
         end = {each.partition: each.offset for each in ends}
-        # Where nothing is as new as that, the answer is the topic's end, or none.
+        # If no record is as new as that, the answer is the topic's end, or none.
         begin = [each for each in found if 0 <= each.offset < end[each.partition]]
         records = sum(end[each.partition] - each.offset for each in begin)
         if limits.records is not None and records > limits.records:
@@ -89,7 +88,7 @@ def read_usage(
 def _told(
     cluster: Cluster, consumer: Consumer, left: set[int], how: tuple[UsageSpan, UsageLimits]
 ) -> Iterator[Usage]:
-    """What is asked for of the partitions that are left, up to their ends."""
+    """The selected records of the partitions that are left, up to their ends."""
     asked, limits = how
     key = None if asked.tenant is None else asked.tenant.encode()
     began_s = monotonic()

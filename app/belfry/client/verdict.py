@@ -1,7 +1,7 @@
-"""What became of one request: the `LifecycleEvent` that answers it, as a value.
+"""The verdict on one request: the `LifecycleEvent` that answers it, as a value.
 
-Each request has exactly one verdict. Its `outcome` says what was done, and its `code` why it was
-not, for programs; `reason` says the same to people.
+Each request has exactly one verdict. Its `outcome` says what was done; its `code` says for programs
+why a request was refused; `reason` says the same to people.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from belfry.schedules.outcomes import Outcome
 class Verdict:
     """The answer to one request; instants in epoch milliseconds.
 
-    `outcome` is None for a request that was written and not waited for.  `due_ms` is the next due
-    instant, and source topic, partition and offset are where the request lies in Kafka.
+    `outcome` is None if the caller did not wait.  `due_ms` is the next due instant, and source
+    topic, partition and offset are where the request lies in Kafka.
     """
 
     tenant: str

@@ -33,7 +33,7 @@ from belfry.wire.record import SIGNATURE
 if TYPE_CHECKING:
     from belfry.client.schemas import RegisteredSchemas
 
-# Longer than the producer's own limit, so that it is the one to say what became of a record.
+# Longer than the producer's own limit, so that the producer reports the result of a record first.
 # Seconds until a record that nothing is heard of counts as not written.
 WRITE_S: Final = 12.0
 NAME: Final = "ScheduleRequest"
@@ -49,11 +49,11 @@ class How(TypedDict, total=False):
     own_topics: bool
     """Each goes to its tenant's own topic, ``belfry.schedules.<tenant>`` (else the shared one)."""
     secrets: Mapping[str, str | bytes]
-    """By tenant, what its requests are signed with."""
+    """By tenant, the secret that signs its requests."""
 
 
 class _Delivery:
-    """What became of one record; librdkafka calls it from `flush`."""
+    """The result of one record; librdkafka calls it from `flush`."""
 
     def __init__(self) -> None:
         self._done = Event()
@@ -65,7 +65,7 @@ class _Delivery:
         self._done.set()
 
     def message(self) -> Message:
-        """The record with its place in the log; raises KafkaException where it has none.
+        """The record with its place in the log; raises KafkaException if it has none.
 
         It blocks for `WRITE_S` seconds at most.
         """
@@ -133,7 +133,7 @@ class RequestWriter:
         return [self._placed(*each) for each in under_way]
 
     def _flush(self, producer: Producer, under_way: list[tuple[Verdict, int, _Delivery]]) -> None:
-        """Wait until all is delivered, or is not; a producer that can write nothing is given up."""
+        """Wait for the result of each record; a producer that cannot write any more is given up."""
         try:
             flush(self._cluster, producer, WRITE_S)
         except KafkaException as error:
@@ -175,7 +175,7 @@ class RequestWriter:
         return f"{self._topic}.{sent.tenant}" if self._own_topics else self._topic
 
     def _open(self, topics: set[str]) -> tuple[Producer, bytes]:
-        """The producer and what records begin with; each topic is looked for once."""
+        """The producer and the first bytes of records; each topic is looked for once."""
         with self._lock:
             producer = self._cluster.producer() if self._made is None else self._made[0]
             for topic in topics - self._found:
@@ -186,7 +186,7 @@ class RequestWriter:
             return self._made
 
     def _frame(self) -> bytes:
-        """What a request begins with: Confluent's prefix, or that of Avro's single-object
+        """The first bytes of a request: Confluent's prefix, or that of Avro's single-object
         encoding.
         """
         if self._schemas is None:

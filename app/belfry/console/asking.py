@@ -7,9 +7,9 @@ the key of the person who looks and nothing else of the browser's headers.
                                           host, key and trace of the browser's request, no cookie
                   ◄─ JSON, or `ApiRefusal` with the API's own sentence
 
-So a page can show nothing that its reader could not ask for, and rights are checked in one place.
-No connection is made, so a look costs what the route costs. A page asks for several things, and
-each of them counts for the rate of the caller, and against the port's limits, as any other call.
+So a page shows only data that its reader could ask for, and rights are checked in one place. It
+makes no connection, so a look costs as much as the route. A page asks for several things, and each
+of them counts for the rate of the caller, and against the port's limits, as any other call.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class ApiAnswer:
 
     @property
     def is_refusal(self) -> bool:
-        """Whether the API did not do what it was asked for."""
+        """Whether the API refused or failed."""
         return self.status >= HTTPStatus.BAD_REQUEST
 
     def json(self) -> Any:
@@ -74,7 +74,7 @@ class Api:
         return (await self.ask("GET", path, query)).json()
 
     async def found(self, path: str, **query: Any) -> Any | None:
-        """The same; None where there is nothing."""
+        """The same; None if it does not exist."""
         answer = await self.ask("GET", path, query)
         return None if answer.status == HTTPStatus.NOT_FOUND else answer.json()
 
@@ -90,7 +90,7 @@ class Api:
         body: Any = None,
         more: dict[str, str] | None = None,
     ) -> ApiAnswer:
-        """An answer of whatever status; parts of the query that are empty are left out."""
+        """An answer of any status; empty parts of the query are left out."""
         sent = b"" if body is None else orjson.dumps(body)
         headers = {name: self._request.headers[name] for name in PASSED_ON if self._has(name)}
         if body is not None:
@@ -136,7 +136,7 @@ def schedule_path(tenant: str, schedule_id: str) -> str:
 
 
 async def _answered(app: ASGIApp, scope: Scope, body: bytes) -> ApiAnswer:
-    """What the application answers to a question, whole."""
+    """The whole answer of the application to a question."""
     parts: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
     status, headers, chunks = 0, {}, list[bytes]()
 

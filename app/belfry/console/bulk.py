@@ -8,10 +8,10 @@
     4  /console/job?tenant=…&job=…      GET …/jobs/{job}, every five seconds, until it has ended
 
 The number is typed, since a button is pressed without reading and a number is not. It is compared
-with what was counted for this very form; the job then takes what matches when it comes to it, for
+with the count for this very form; the job then takes the schedules that match at its time, for
 schedules come and go. A count that would take too long is given up and shown as "or more".
 
-The job is the API's (`docs/bulk.md`): it runs in the workers, so closing the tab stops nothing.
+The job is the API's (`docs/bulk.md`): it runs in the workers, so it goes on when the tab is closed.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from belfry.console.posted import needed, posted
 from belfry.console.schedules import FILTERS, filters_of, given, query_of
 from belfry.schedules.instants import parse_duration
 
-# What each action is for, where the filters do not say: schedules in this state, or in both.
+# The states that each action is for, if the filters name none: this one, or both.
 STATES: Final = {
     "CANCEL": "",
     "PAUSE": "PENDING",
@@ -43,7 +43,7 @@ COUNT_PAGES: Final = 50
 
 
 async def view(api: Api, request: Request) -> Shown:
-    """What can be done with what the filters match, how many that is, and the tenant's jobs."""
+    """The actions on schedules that the filters match, their number, and the tenant's jobs."""
     me = await api.get("/v1/me")
     asked = request.query_params
     tenant, action = asked.get("tenant", "").strip(), asked.get("action", "")
@@ -97,7 +97,7 @@ async def job(api: Api, request: Request) -> Shown:
 
 
 async def stop(api: Api, request: Request) -> Response:
-    """Stop a job; what it has done stays."""
+    """Stop a job; its changes so far stay."""
     fields = await posted(request)
     tenant, name = needed(fields, "tenant"), needed(fields, "job")
     (await api.ask("DELETE", _path(tenant, name), {"reason": fields.get("reason")})).json()
@@ -119,7 +119,7 @@ async def _count(api: Api, tenant: str, body: dict[str, Any]) -> dict[str, Any]:
 
 
 def _body(action: str, move: str, filters: dict[str, str]) -> dict[str, Any]:
-    """What a job is asked for; raises `ApiRefusal`."""
+    """The request for a job; raises `ApiRefusal`."""
     if action not in STATES:
         detail = f"There is no action {action[:50]!r}: choose one of {', '.join(STATES)}."
         raise _wrong("bad_action", detail)

@@ -1,12 +1,12 @@
 """Calendars of a tenant: their days off, set and forgotten.
 
     GET    …/calendars          all of them, and whether schedules still follow a change
-    PUT    …/calendars/{name}   *Set*: days and weekend take the place of those that it has
-    DELETE …/calendars/{name}   *Forget*: schedules that have it keep its days
+    PUT    …/calendars/{name}   *Set*: days and weekend replace the present ones DELETE
+    …/calendars/{name}   *Forget*: schedules that heed it keep its days
 
-The form of a calendar begins with what it has, so that a day is added without the others being
-typed again; its name is fixed there, and to forget it is asked for once more.  Days are dates,
-apart by blanks or line breaks; what is none the API refuses.
+The form of a calendar begins with its present days, so that a day is added without typing the
+others again; its name is fixed there, and *Forget* has to be confirmed. Days are dates, apart by
+blanks or line breaks; the API refuses any other text.
 """
 
 from __future__ import annotations

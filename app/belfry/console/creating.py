@@ -3,12 +3,12 @@
     form ─► *Preview* ─► POST /v1/preview ─► next occurrences and warnings, below the form
          ─► *Create*  ─► POST …/schedules ─► the page of the schedule
 
-The preview is the API's, so it shows what clocks that change do to the rule: an hour that does not
-exist or comes twice is told as a warning, with local times beside those in UTC. It asks for nothing
-but the rule, and a rule that cannot be is explained beside the form, where it is mended.
+The preview is the API's, so it shows the effect of clock changes on the rule: an hour that does not
+exist or comes twice is told as a warning, with local times beside those in UTC. It needs only the
+rule, and a wrong rule is explained beside the form, where it is mended.
 
-A form holds texts. What has to be a number is made one where it can be; else it goes as it is, and
-the API says what is wrong, in the same words as to any other caller: its checks are the checks.
+A form holds texts. A field for a number is converted if possible; else it goes as it is, and the
+API says what is wrong, in the same words as to any other caller: only its checks count.
 
 Creating is CREATE and not UPSERT: an id that exists is a conflict here, since somebody who fills a
 form in means a new schedule. Changing one is in `editing.py`.
@@ -46,7 +46,7 @@ FIRING_COUNTS: Final = (
 )
 FIRING: Final = ("misfire", "overlap", *FIRING_COUNTS)
 NUMBERS: Final = frozenset({"delay_ms", "interval_ms", "priority", *COUNTS, *FIRING_COUNTS})
-# What a form says of an event besides its rule and payload.
+# Fields of a form for an event, besides its rule and payload.
 EVENT: Final = ("event_type", "group", "priority")
 TEXTS: Final = (
     *("timezone", "start_at", "end_at", "except_cron", "calendar", "on_holiday", "latest_at"),
@@ -73,7 +73,7 @@ async def view(api: Api, request: Request) -> Shown:
 
 
 async def preview(api: Api, request: Request) -> Shown:
-    """What the rule in the form will do; a rule that cannot be is explained, not refused."""
+    """The instants of the rule in the form; a wrong rule is explained, not refused."""
     fields = await posted(request)
     # H depends on both names, which may not be there yet.
     names = {"tenant": fields.get("tenant"), "schedule_id": fields.get("id")}
@@ -132,12 +132,12 @@ def rule_of(fields: dict[str, str]) -> dict[str, Any]:
 
 
 def event_of(fields: dict[str, str]) -> dict[str, Any]:
-    """What a form says of the event, in the API's names."""
+    """The event of a form, in the API's names."""
     return {name: number_of(name, fields[name]) for name in EVENT if name in fields}
 
 
 def number_of(name: str, given: str) -> int | str:
-    """The number that a text says; the API explains what is none."""
+    """The number in a text; other texts stay as they are, for the API to explain."""
     try:
         return int(given) if name in NUMBERS else given
     except ValueError:
@@ -145,7 +145,7 @@ def number_of(name: str, given: str) -> int | str:
 
 
 def _payload(given: str, *, as_json: bool) -> dict[str, Any]:
-    """The payload in the API's names; raises `ApiRefusal` for what should be JSON and is none."""
+    """The payload in the API's names; raises `ApiRefusal` for wrong JSON."""
     if not as_json:
         return {"payload_text": given}
     try:

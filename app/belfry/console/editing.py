@@ -2,17 +2,16 @@
 
     12:00:00  the form is opened: version 3, ETag 1234567.3, which the form carries along
     12:00:40  somebody else changes the payload: version 4
-    12:01:00  *Save* ─► PUT with If-Match 1234567.3 ─► 412: nothing is changed, as the page says
+    12:01:00  *Save* ─► PUT with If-Match 1234567.3 ─► 412: no change, as the page says
 
-The form shows what people change.  All else of the schedule (key, headers, targets, misfire rule)
-is read anew when the form is sent, with the key of the person who sends it, and goes back as it is:
-targets' credentials never enter a page.  `If-Match` holds for both, so nothing of a version that
-was not looked at is overwritten.
+The form shows the fields that people change. All other fields of the schedule (key, headers,
+targets, misfire rule) are read anew when the form is sent, with the key of the person who sends it,
+and go back as they are: targets' credentials never enter a page. `If-Match` holds for both, so a
+version that was not shown is never overwritten.
 
 A delay has become an instant by the time it is edited: the form shows that instant, and saving it
-fixes it. A payload that is no text, or too long for a form, is not shown and stays. Browsers send
-line ends as CR LF, so a payload that nobody touched is compared without them, and stays byte for
-byte.
+fixes it. A payload that is not text, or too long for a form, is not shown and stays. Browsers send
+line ends as CR LF, so an untouched payload is compared without them, and stays byte for byte.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ from belfry.schedules.fields import FIELDS, WHEN
 KEEP: Final = "keep"
 MOST_PAYLOAD: Final = 65_536
 WHENS: Final = frozenset(field.name for field in WHEN)
-# What a definition says, and no request about it.
+# Fields of a definition, which a request about it does not have.
 _OF_REQUESTS: Final = frozenset(
     {"tenant", "schedule_id", "action", "kind", "request_id", "expected_version", "reason",
      "fire_id", "throttle_ms", "key", "payload"}
@@ -56,7 +55,7 @@ _ENDS: Final = frozenset({*WHENS, *_OF_FORM, "max_wait_ms"})
 
 
 async def view(api: Api, request: Request) -> Shown:
-    """The form, with what the schedule says now."""
+    """The form, with the present fields of the schedule."""
     tenant = request.query_params.get("tenant", "")
     schedule_id = request.query_params.get("id", "")
     me = await api.get("/v1/me")
@@ -78,7 +77,7 @@ async def view(api: Api, request: Request) -> Shown:
 
 
 async def preview(api: Api, request: Request) -> Shown:
-    """What the rule in the form will do, over a change of the clocks as well."""
+    """The instants of the rule in the form, also over a change of the clocks."""
     fields = await posted(request)
     tenant, schedule_id = needed(fields, "tenant"), needed(fields, "id")
     _, found = await _found(api, tenant, schedule_id)
@@ -93,7 +92,7 @@ async def preview(api: Api, request: Request) -> Shown:
 
 
 async def save(api: Api, request: Request) -> Response:
-    """Change the schedule if it still is what was looked at, and show it."""
+    """Change the schedule if it still has the shown version, and show it."""
     fields = await posted(request)
     tenant, schedule_id = needed(fields, "tenant"), needed(fields, "id")
     etag = needed(fields, "etag")
@@ -110,7 +109,7 @@ async def save(api: Api, request: Request) -> Response:
 
 
 async def _found(api: Api, tenant: str, schedule_id: str) -> tuple[ApiAnswer, dict[str, Any]]:
-    """The schedule as it is; raises `ApiRefusal` where there is nothing to change."""
+    """The schedule as it is; raises `ApiRefusal` if it is over."""
     answer = await api.ask("GET", schedule_path(tenant, schedule_id), {})
     found: dict[str, Any] = answer.json()
     if found["state"] not in ACTIVE or "unreadable" in found:
@@ -161,7 +160,7 @@ def _with_payload(
 ) -> dict[str, Any]:
     """The definition with the payload of the form; one that the form did not show stays."""
     before = _editable(found)
-    # A browser sends line ends as CR LF: one that nobody touched stays as it was, byte for byte.
+    # A browser sends line ends as CR LF: an untouched payload stays as it was, byte for byte.
     given = fields.get("payload", "").replace("\r\n", "\n")
     if before is None or given == before.replace("\r\n", "\n"):
         return body
@@ -174,7 +173,7 @@ def _with_payload(
 
 
 def _check_json(given: str) -> None:
-    """Raise `ApiRefusal` for what is no JSON."""
+    """Raise `ApiRefusal` if the text is not JSON."""
     try:
         orjson.loads(given)
     except orjson.JSONDecodeError as error:

@@ -4,15 +4,15 @@ Both lie in topics that all tenants share, and are found there by looking back f
 looks for a bounded time, so a page may be empty while older ones hold more; *Look further back*
 goes on where it ended, with the cursor in its address.
 
-    GET  /v1/rejections, …/rejections   what was refused, why, and where it was received
-    GET  …/deliveries                   what a target has not confirmed yet
-    GET  …/dead-letters                 what was given up
-    POST …/dead-letters/{id}/replay     *Deliver again*: the same event under the same fire id
-    GET  /v1/delivery-hosts             hosts that are not posted to (`hosts.py`)
+    GET  /v1/rejections, …/rejections   refused requests, why, and where they were received GET
+    …/deliveries                   deliveries that a target has not confirmed yet GET
+    …/dead-letters deliveries that were given up POST …/dead-letters/{id}/replay     *Deliver
+    again*: the same event under the same fire id GET  /v1/delivery-hosts             hosts that are
+    not posted to (`hosts.py`)
 
-A request that was refused may be anything: fields are shown where it can be read, else its text,
-else hex. It enters the page as text, as everything does. Neither view refreshes itself: a look at a
-topic is dear, and what somebody reads should not move.
+A request that was refused may be anything: the page shows its fields if it can be read, else its
+text, else hex. It enters the page as text, as all values do. Neither view refreshes itself: a look
+at a topic is dear, and what somebody reads should not move.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ def _asked(request: Request) -> tuple[str, str]:
 
 
 def _older(path: str, tenant: str, cursor: str | None) -> str:
-    """The address of older ones; empty where there are none."""
+    """The address of older ones; empty if there are none."""
     if cursor is None:
         return ""
     given = {"tenant": tenant, "cursor": cursor} if tenant else {"cursor": cursor}
@@ -131,7 +131,7 @@ def _request(told: dict[str, Any]) -> dict[str, Any]:
 
 
 def _value(header: dict[str, Any]) -> str:
-    """A header's value as text; base64 where it is none."""
+    """A header's value as text; base64 if it is not text."""
     text = header.get("value_text")
     coded = header.get("value_base64")
     return str(text if text is not None else coded if coded is not None else "(null)")

@@ -1,21 +1,20 @@
-"""One schedule: its rule in words, what comes, what became of it, what it sends, what can be done.
+"""One schedule: its rule in words, next instants, history, payload, and actions.
 
 It answers why a schedule did or did not do something. Each part of the page is a question to the
 API, for the API has no such page:
 
-    what it is, why it waits      GET  …/schedules/{id}, with its last fires
-    its rule in words, what comes POST /v1/preview, with the rule as it stands
-    what became of it             GET  …/schedules/{id}/history, the newest first
-    what it sends                 POST /v1/decode, where the payload begins as Avro does
-    which fires lack their end    GET  …/locks, those of this schedule
+    its fields, why it waits      GET  …/schedules/{id}, with its last fires its rule and next
+    instants    POST /v1/preview, with the rule as it stands its history                   GET
+    …/schedules/{id}/history, the newest first its payload                   POST /v1/decode, if the
+    payload begins as Avro does which fires lack their end    GET  …/locks, those of this schedule
     at which level fires are told GET  …/statistics
 
 Of a history the newest events are asked for: a schedule that fires each second has a million of
 them. Fires are events of a history only where the tenant's level is ALL; elsewhere the schedule
 itself tells its last ten.
 
-An action names the version that was looked at (`If-Match`), so it counts only if nobody else was
-quicker; it is confirmed in a dialog, and a role that may not act sees no button.
+An action names the shown version (`If-Match`), so it counts only if nobody has changed the schedule
+since; it is confirmed in a dialog, and a role without the right sees no button.
 """
 
 from __future__ import annotations
@@ -98,7 +97,7 @@ async def view(api: Api, request: Request) -> Shown:
 def _occurrences(
     events: Sequence[dict[str, Any]], fires: Sequence[dict[str, Any]], level: str
 ) -> list[dict[str, Any]]:
-    """What became of the last occurrences, the newest first.
+    """The results of the last occurrences, the newest first.
 
     Fires are events at one level only; at the others the schedule itself tells its last ones.
     """
@@ -158,7 +157,7 @@ def _late_ms(found: dict[str, Any]) -> int:
 
 
 def _ended(schedule_id: str, last: dict[str, Any]) -> dict[str, Any]:
-    """What is known of a schedule that is kept no longer: its last event."""
+    """The known end of a schedule that is kept no longer: its last event."""
     return {
         "schedule_id": schedule_id,
         "state": "ENDED",

@@ -1,7 +1,7 @@
-"""The overview: what waits, what fires, how late, and what is wrong with what to do about it.
+"""The overview: pending schedules, fires, lateness, and problems with their cures.
 
-It answers the first question of a user who opens the console: is anything wrong? What is wrong
-stands above all figures, each with a sentence about what to do, and tenants that wait come first.
+It answers the first question of a user who opens the console: is anything wrong? Problems stand
+above all figures, each with a sentence about what to do, and waiting tenants come first.
 
     what is shown                       where it comes from
     problems, overdue partitions        GET /v1/cluster: what every worker says of itself
@@ -11,14 +11,14 @@ stands above all figures, each with a sentence about what to do, and tenants tha
     tenants, and why they wait          GET /v1/tenants?sort=waiting
 
 Fires a second are the difference between two looks. Each look carries the count and the instant of
-the one before in its address, so the worker keeps nothing for anybody:
+the one before in its address, so the worker keeps no state for a reader:
 
     12:00:00  /                               1 000 fired, no rate yet
     12:00:05  /?fired=1000&at=…12:00:00       1 500 fired: 100.0 a second
 
-All is asked for together, and nobody is waited for: a worker that is late is shown as
-it answered last, with the instant of that (`places.py`). A key that is bound to some tenants is
-shown no sums over all of them.
+All questions go out together, and the page does not wait for late workers: one is shown as it
+answered last, with the instant of that (`places.py`). A key that is bound to some tenants sees no
+sums over all of them.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ MOST_TENANTS: Final = 20
 TROUBLE: Final = ("owner_silent", "owner_gone", "started_over")
 MOST_TROUBLE: Final = 5
 DAY_MS: Final = 86_400_000
-# What to do about what a partition's oldest schedule waits for.
+# The cure by the cause for which a partition's oldest schedule waits.
 ADVICE: Final = {
     "firing": "It is due and has not fired: look at the partition's state in the cluster.",
     "tenant_queue": "Its tenant fires as fast as its policy allows: raise max_fires_per_second,"
@@ -54,7 +54,7 @@ ADVICE: Final = {
     "day_file": "Its payload lies in a day file that cannot be read: look at the store of"
     " BELFRY_DAY_STORE.",
 }
-# The same of a tenant whose due events wait until somebody does something, by the cause.
+# The same for a tenant whose due events wait until somebody acts, by the cause.
 UNTIL_SOMEBODY: Final = {
     "output_topic": "Create its output topic, or let belfry write to it: belfry doctor says which.",
     "paused": "Resume it: belfry tenant set TENANT paused=false.",
@@ -67,7 +67,7 @@ UNTIL_SOMEBODY: Final = {
 
 async def view(api: Api, request: Request) -> Shown:
     """The overview."""
-    # Who asks comes first: a key that is wrong counts as one wrong key.
+    # The question for the caller comes first, so that a wrong key counts once.
     me = await api.get("/v1/me")
     full = "*" in me["tenants"]
     asked = api.get("/v1/cluster", at_once="true"), _tenants(api)
@@ -104,7 +104,7 @@ async def view(api: Api, request: Request) -> Shown:
 
 
 def _advice(wait: dict[str, Any]) -> str:
-    """What ends the wait of a tenant; empty where time does."""
+    """The action that ends the wait of a tenant; empty if time ends it."""
     return UNTIL_SOMEBODY.get(wait["cause"], "").replace("TENANT", wait["tenant"])
 
 
@@ -164,7 +164,7 @@ def _standbys(cluster: dict[str, Any]) -> int:
 
 
 def _problems(cluster: dict[str, Any], overdue: list[dict[str, Any]]) -> list[dict[str, str]]:
-    """What is wrong in the cluster, kind by kind, each with what to do about it."""
+    """The problems of the cluster, kind by kind, each with its cure."""
     found = [
         {"what": f"{worker['worker_id']}: {problem}", "do": "Look at its log; see the cluster."}
         for worker in cluster["workers"]
@@ -212,7 +212,7 @@ def _problems(cluster: dict[str, Any], overdue: list[dict[str, Any]]) -> list[di
 
 
 def _unguarded(cluster: dict[str, Any]) -> str:
-    """That nobody stands by for some partitions, as the group has told last; empty for none."""
+    """The warning on partitions without a standby, as the group has told last; or empty."""
     members = cluster["members"]
     owned = {number for member in members for number in member["owns"]}
     without = owned - {number for member in members for number in member["stands_by"]}

@@ -1,12 +1,12 @@
-"""What a view gives: a template with what that shows, or an answer of its own.
+"""The result of a view: a template with its values, or an answer of its own.
 
 A view is a function of the API and the request, so a test calls it without a browser. It knows no
 template language and no header; those are here and in `routes.py`, once for all views.
 
-The headers of every page are here too. `default-src 'none'` forbids what is not named, and scripts
-and styles are named as `'self'`: this worker's files, and nothing inline. `frame-ancestors 'none'`
-and `x-frame-options` keep strange pages from laying this one under their own. `no-store` keeps what
-a key has shown out of the browser's cache, and `vary` says that it belongs to that key.
+The headers of every page are here too. `default-src 'none'` forbids all other sources, and scripts
+and styles are named as `'self'`: this worker's files, and no inline ones. `frame-ancestors 'none'`
+and `x-frame-options` keep strange pages from laying this one under their own. `no-store` keeps
+pages out of the browser's cache, and `vary` says that a page belongs to its key.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ HEADERS: Final = {
     "cache-control": "no-store",
     "vary": "authorization",
 }
-# A view: the name of its template, and what that shows.
+# A view: the name of its template, and the values for it.
 Shown = tuple[str, dict[str, Any]]
 View = Callable[[Api, Request], Awaitable[Shown | Response]]
 

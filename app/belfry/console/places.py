@@ -1,9 +1,9 @@
 """Tenants with their figures and policies, and the cluster: workers, partitions, standbys.
 
-*Tenants* answers who uses how much and who waits: one page of `GET /v1/tenants` in the order that
-was asked for, and above it those whose events wait, whatever that order is. A tenant that is named
-is shown in full, with its policy and how much of its quota it uses. Shares are worked out here, of
-what the listed tenants fired; all else is told by the API.
+*Tenants* shows the usage of tenants and those that wait: one page of `GET /v1/tenants` in the
+chosen order, and above it in any order the tenants whose events wait. A named tenant is shown in
+full, with its policy and how much of its quota it uses. Shares are computed here, from the fires of
+the listed tenants; the API tells all other figures.
 
 *Cluster* shows `GET /v1/cluster` as it is, and the take-overs that its workers remember as one
 list. Every worker answers for itself, so one that does not is named instead of left out.
@@ -24,7 +24,7 @@ from belfry.console.page import Shown
 from belfry.console.policies import SETTING
 from belfry.console.words import epoch_ms
 
-# What a list of tenants is sorted by, and how that is called.
+# The sort keys of a list of tenants, and their names.
 ORDERS: Final = {
     "name": "name",
     "waiting": "who waits",
@@ -48,7 +48,7 @@ CAUSES: Final = {
 
 
 async def tenants(api: Api, request: Request) -> Shown:
-    """Tenants with their figures, those that wait, and one of them in full."""
+    """Tenants with their figures, the waiting ones, and one of them in full."""
     asked = request.query_params
     name = asked.get("tenant", "").strip()
     order = asked.get("sort", "name")
@@ -90,7 +90,7 @@ def with_shares(figures: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 async def _nobody() -> dict[str, Any]:
-    """What is shown in full where no tenant is named."""
+    """The part of the page in full if no tenant is named."""
     return NOTHING
 
 
@@ -109,7 +109,7 @@ async def _one(api: Api, tenant: str) -> dict[str, Any]:
 
 
 async def cluster(api: Api, _request: Request) -> Shown:
-    """What the group of workers is and how it is."""
+    """The group of workers and its state."""
     me, found = await api.get("/v1/me"), await api.get("/v1/cluster", at_once="true")
     late = late_workers(found, round(time() * 1000))
     shown = {"me": me, "cluster": found, "moves": _moves(found), "late_workers": late}

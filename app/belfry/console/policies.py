@@ -1,12 +1,13 @@
 """A tenant's policy: paused, resumed and changed under the ETag that was seen.
 
     GET  /v1/tenants/shop      the policy and its ETag; 404: the tenant is treated by the defaults
-    the form                   some of its fields, in groups; what is empty is the default
-    PUT  /v1/tenants/shop      the whole policy, with If-Match: the ETag of the form, and a reason
+    the form                   some of its fields, in groups; an empty one has its default PUT
+    /v1/tenants/shop      the whole policy, with If-Match: the ETag of the form, and a reason
 
-The form shows what people change.  Targets, hosts, secrets and the spread go back as they were
-read, or are left out where only the platform sets them, so no credential enters a page. The button
-that pauses a tenant is a small form of the same kind: it sets one field and leaves the others.
+The form shows the fields that people change. Targets, hosts, secrets and the spread go back as they
+were read, or are left out if only the platform sets them, so no credential enters a page. The
+button that pauses a tenant is a small form of the same kind: it sets one field and leaves the
+others.
 
 The first policy of a tenant has no ETag to name. Should somebody else have made it while the form
 was open, saving is refused here, for the API could not know.
@@ -70,7 +71,7 @@ _NEVER_SENT: Final = frozenset({"tenant", "former_spreads"})
 
 
 async def view(api: Api, request: Request) -> Shown:
-    """The form, with what the policy says now."""
+    """The form, with the present values of the policy."""
     tenant = request.query_params.get("tenant", "").strip()
     me = await api.get("/v1/me")
     found, etag = await _found(api, tenant)
@@ -87,7 +88,7 @@ async def view(api: Api, request: Request) -> Shown:
 
 
 async def save(api: Api, request: Request) -> Response:
-    """Change the policy if it still is what was looked at, and show the tenant."""
+    """Change the policy if it still is the shown one, and show the tenant."""
     fields = await posted(request)
     tenant, etag = needed(fields, "tenant"), fields.get("etag", "")
     found, _ = await _found(api, tenant)
@@ -97,7 +98,7 @@ async def save(api: Api, request: Request) -> Response:
     me = await api.get("/v1/me")
     left_out = _NEVER_SENT if is_platform(me) else _NEVER_SENT | set(PLATFORMS)
     body = {**(found or {}), **_given(fields)}
-    # Where the default is a number, the API fills it in for what is left out.
+    # If the default is a number, the API fills it in for a missing field.
     emptied = {name for name in _NUMBERED if body.get(name) is None}
     body = {name: value for name, value in body.items() if name not in left_out | emptied}
     match = {"if-match": etag} if etag else {}
@@ -107,7 +108,7 @@ async def save(api: Api, request: Request) -> Response:
 
 
 async def _found(api: Api, tenant: str) -> tuple[dict[str, Any] | None, str]:
-    """The policy and its ETag; None where there is none."""
+    """The policy and its ETag; None if there is no policy."""
     answer = await api.ask("GET", tenant_path(tenant), {})
     if answer.status == HTTPStatus.NOT_FOUND:
         return None, ""
@@ -115,12 +116,12 @@ async def _found(api: Api, tenant: str) -> tuple[dict[str, Any] | None, str]:
 
 
 def is_platform(me: dict[str, Any]) -> bool:
-    """Whether the caller sets what a tenant must not set for itself."""
+    """Whether the caller may set fields that a tenant must not set for itself."""
     return me["role"] == "operate" and "*" in me["tenants"]
 
 
 def _given(fields: dict[str, str]) -> dict[str, Any]:
-    """What the form sets; a field of the whole form that is empty is back at its default."""
+    """The fields that the form sets; an empty field of the whole form is back at its default."""
     found: dict[str, Any] = {}
     for name, choices in FIELDS.items():
         if name in fields:
@@ -131,7 +132,7 @@ def _given(fields: dict[str, str]) -> dict[str, Any]:
 
 
 def _typed(name: str, given: str) -> Any:
-    """A value as the API takes it; what is no number goes as it is, and the API says so.
+    """A value as the API takes it; a wrong number goes as it is, and the API says so.
 
     Raises `ApiRefusal` for a number without an end, which cannot be sent.
     """

@@ -1,12 +1,12 @@
-"""What forms send, and from which page.
+"""The fields of forms, and the page they come from.
 
 A form is sent by htmx from a page of this worker.  Both are looked at: the header `HX-Request`,
 which a page of another origin cannot send without being asked for leave, and `Origin`, which has to
 be this worker's own.  `BELFRY_HTTP_ALLOWED_ORIGINS` lets other pages use the API, not the console.
 
-Where a key is needed, it would do alone, since no strange page can add it (`__init__.py`). But a
-worker on loopback needs none, and there a form of any page that may use the API would count. Fields
-that are empty are left out, so a view sees at once what was not filled in.
+If a key is needed, it would be enough, since no strange page can add it (`__init__.py`). But a
+worker on loopback needs none, and there a form of any page could use the API. Empty fields are left
+out, so a view sees at once which were not filled in.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ FORM: Final = "application/x-www-form-urlencoded"
 
 
 def check_origin(request: Request) -> None:
-    """Refuse what no page of this worker sent; raises `Refused`."""
+    """Refuse a form that no page of this worker has sent; raises `Refused`."""
     origin = request.headers.get("origin", "")
     ours = urlsplit(origin).netloc.lower() == request.headers.get("host", "").lower()
     if not origin or not ours or request.headers.get("hx-request") != "true":

@@ -1,13 +1,13 @@
-"""Sending again what was refused, or what has fired: a count, and then slice after slice.
+"""Refused requests or fired events, sent again: a count, and then slice after slice.
 
     range, code or ids ─► GET /console/redrive ─► POST …/redrives?dry=true: 2 300, by code
     *Send again*       ─► POST /console/redrive ─► POST …/redrives: 1 000 were sent, 1 300 are left
                                                    *Send again* goes on where that ended
 
 One call of the API sends for some ten seconds, so a page waits no longer than that. The end of the
-range is fixed by the first count, and goes along in the address: what is refused meanwhile does not
-come into it. A user who closes the tab loses nothing, since what was sent is marked
-(docs/redrive.md). A key of the role `read` counts, and sends nothing.
+range is fixed by the first count, and goes along in the address: later refusals do not come into
+it. A user who closes the tab loses nothing, since sent records are marked (docs/redrive.md). A key
+of the role `read` may count, but not send.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from belfry.console.one_schedule import ACTING
 from belfry.console.page import Shown, gone_to
 from belfry.console.posted import needed, posted
 
-# Fields of the form by what is sent again, in the names of the API.
+# Fields of the form by the kind of record to send again, in the names of the API.
 RANGE: Final = ("range_from", "range_until")
 FIELDS: Final = {"rejected": (*RANGE, "code"), "fires": (*RANGE, "schedule_id", "prefix", "name")}
 
 
 async def view(api: Api, request: Request) -> Shown:
-    """What could be sent again, and how many that is."""
+    """The records that could be sent again, and their number."""
     me = await api.get("/v1/me")
     asked = request.query_params
     tenant, what = asked.get("tenant", "").strip(), asked.get("what", "rejected")
@@ -50,7 +50,7 @@ async def view(api: Api, request: Request) -> Shown:
 
 
 async def send(api: Api, request: Request) -> Response:
-    """Send some of it, and show what is left."""
+    """Send a slice, and show how many are left."""
     fields = await posted(request)
     tenant = needed(fields, "tenant")
     body = _body(fields) | {"reason": fields.get("reason")}
@@ -61,7 +61,7 @@ async def send(api: Api, request: Request) -> Response:
 
 
 def _body(given: Mapping[str, str]) -> dict[str, Any]:
-    """What the API is asked for: the fields of what is sent again, where they are filled in."""
+    """The body for the API: the fields of the kind to send again, if they are filled in."""
     what = given.get("what", "rejected")
     names = FIELDS.get(what, ())
     said = {name: given[name].strip() for name in names if given.get(name, "").strip()}

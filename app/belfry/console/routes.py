@@ -1,4 +1,4 @@
-"""Addresses of the console, and how what is asked for at one of them becomes an answer.
+"""Addresses of the console, and how a request to one of them becomes an answer.
 
     browser                         here                          API, inside the process
     GET /console/schedule?…    ───► `Pages`: is there a key?
@@ -15,9 +15,8 @@ Three more things may come of it:
 - *A form has done its work.* Its view answers by itself, and leads to another page (`gone_to`).
 
 Names of tenants and ids stand behind the question mark and never in a path, so any id can be linked
-to, whatever it holds. What is asked for by GET changes nothing; what changes something is a form,
-sent by POST. Templates escape all that they show, and one that lacks a value fails instead of
-showing nothing.
+to. GET changes nothing; changes are forms, sent by POST. Templates escape all values, and one that
+lacks a value fails instead of showing an empty place.
 """
 
 from __future__ import annotations
@@ -135,7 +134,7 @@ class Pages:
         return handle
 
     def _refused(self, refused: ApiRefusal) -> Response:
-        """What the API refused, in its own words; the form for a key where it knows none."""
+        """The refusal of the API, in its own words; the form for a key if the API asks for one."""
         if refused.status == HTTPStatus.UNAUTHORIZED:
             return self._locked(refused.status, str(refused))
         shown = {"status": refused.status, "code": refused.code, "detail": str(refused)}
@@ -146,6 +145,6 @@ class Pages:
         return self._render("locked.html", status, {"detail": detail})
 
     def _render(self, name: str, status: int, shown: dict[str, Any]) -> Response:
-        """A template with what it shows."""
+        """A template with its values."""
         text = self._templates.get_template(name).render(keyed=not self._is_open, **shown)
         return HTMLResponse(text, status, dict(HEADERS))

@@ -63,7 +63,7 @@ async def view(api: Api, request: Request) -> Shown:
 
 
 def filters_of(asked: Mapping[str, str]) -> dict[str, str]:
-    """The filters in an address; those that are not there are empty."""
+    """The filters in an address; missing ones are empty."""
     return {name: asked.get(name, "").strip() for name in FILTERS}
 
 
@@ -73,7 +73,7 @@ def query_of(filters: Mapping[str, str]) -> dict[str, str]:
 
 
 def _instant(name: str, value: str) -> str:
-    """What a browser's field for an instant says; it has no zone, and the label says UTC."""
+    """The value of a browser's field for an instant; it has no zone, and the label says UTC."""
     if name.startswith("due_") and value and "T" in value and value[-1] != "Z":
         seconds = value if value.count(":") > 1 else f"{value}:00"
         return seconds if "+" in value else f"{seconds}Z"

@@ -1,8 +1,8 @@
-"""The timeline: the load to come by minute, hour or day, and on its left what has fired, how late.
+"""The timeline: the load to come by minute, hour or day, and on its left past fires and lateness.
 
-It answers when the next wave comes, and how well the last one went. What is to come is counted by
-`GET …/counts`: minute buckets, which workers keep with every change, so the answer costs the same
-however many schedules wait. Longer steps are added up here.
+It answers when the next wave comes, and how well the last one went. `GET …/counts` counts the load
+to come: minute buckets, which workers keep with every change, so the answer costs the same however
+many schedules wait. Longer steps are added up here.
 
     step     at first                     a bar leads to
     day      7 days back, 60 to come      that day by hour
@@ -15,7 +15,7 @@ pages and bars are bounded (`MOST_BARS`, `MOST_PAGES`), and a page that could no
 
 The whole state is the address: tenant, step and span. *Earlier*, *Later* and a drag over the chart
 are addresses too, so the browser's way back works. The chart is drawn by `page.js` from numbers in
-an attribute, and tables below it say the same to who does not see it.
+an attribute, and tables below it say the same for readers who cannot see it.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ MINUTE: Final = 60_000
 HOUR: Final = 60 * MINUTE
 DAY: Final = 24 * HOUR
 STEPS: Final = {"minute": MINUTE, "hour": HOUR, "day": DAY}
-# How much of the past and of what is to come is shown at first.
+# How much of the past and of the future is shown at first.
 SPANS: Final = {
     "minute": (15 * MINUTE, HOUR),
     "hour": (12 * HOUR, 2 * DAY),
@@ -51,7 +51,7 @@ LAST_MS: Final = 253_402_300_799_999
 
 
 class TimeRange(NamedTuple):
-    """What is looked at: instants in epoch ms, and the step by its name."""
+    """The shown span: instants in epoch ms, and the step by its name."""
 
     start: int
     until: int
@@ -104,7 +104,7 @@ async def view(api: Api, request: Request) -> Shown:
 
 
 def _span(step: str | None, start: str | None, until: str | None, now_ms: int) -> TimeRange:
-    """The span that an address asks for; without one, a part of the past and what is to come."""
+    """The span that an address asks for; without one, a part of the past and of the future."""
     first, last = _number(start), _number(until)
     if step not in STEPS:
         width = DAY if first is None or last is None else last - first
@@ -118,13 +118,13 @@ def _span(step: str | None, start: str | None, until: str | None, now_ms: int) -
 
 
 async def _busiest(api: Api) -> list[str]:
-    """Tenants with the most pending, those first; without any that have none."""
+    """Tenants with pending schedules, those with the most first."""
     told = await api.get("/v1/tenants", limit=MOST_TENANTS, sort="pending", at_once="true")
     return [each["tenant"] for each in told["figures"] if each["pending"]]
 
 
 async def _load(api: Api, tenant: str, span: TimeRange) -> Load:
-    """What is due of one tenant in a span, and what of it has passed; cut after `MOST_PAGES`."""
+    """The due schedules of one tenant in a span, and the passed ones; cut after `MOST_PAGES`."""
     due: Counter[int] = Counter()
     late: dict[int, int] = {}
     cursor, pages = "", 0
@@ -163,7 +163,7 @@ def _summed(counts: Any) -> Counter[int]:
 
 
 def _bars(counts: Counter[int], tenant: str, span: TimeRange) -> list[dict[str, Any]]:
-    """What is due in each step of the span that has any, and where a click on it leads."""
+    """The due schedules of each step that has any, and the address behind a click on it."""
     size = span.size
     summed: Counter[int] = Counter()
     for minute, pending in counts.items():
@@ -179,7 +179,7 @@ def _bars(counts: Counter[int], tenant: str, span: TimeRange) -> list[dict[str, 
 
 
 def _past(loads: Any, span: TimeRange) -> list[dict[str, Any]]:
-    """What has fired, by step: the most that a minute of it was late, fires, those within 1 s."""
+    """The fires by step: the largest lateness of a minute, all fires, those within 1 s."""
     found: dict[int, dict[str, Any]] = {}
 
     def at(instant: int) -> dict[str, Any]:
@@ -215,7 +215,7 @@ def _address(tenant: str, step: str, start: int, until: int) -> str:
 
 
 def _chart(bars: list[dict[str, Any]], past: list[dict[str, Any]], span: TimeRange) -> str:
-    """What `page.js` draws: instants in seconds, due schedules, fires, and lateness in ms."""
+    """The data that `page.js` draws: instants in seconds, due schedules, fires, lateness in ms."""
     due = {each["start_ms"]: each["pending"] for each in bars}
     fired = {each["start_ms"]: each["fires"] for each in past}
     late = {each["start_ms"]: each["late_ms"] for each in past}
@@ -230,7 +230,7 @@ def _chart(bars: list[dict[str, Any]], past: list[dict[str, Any]], span: TimeRan
 
 
 def _number(given: str | None) -> int | None:
-    """An instant in an address, epoch ms; None for what is none."""
+    """An instant in an address, epoch ms; None for any other text."""
     try:
         return min(max(int(given or ""), 0), LAST_MS)
     except ValueError:

@@ -1,11 +1,11 @@
-"""Versions of a schedule: the request behind each, and what it changed.
+"""Versions of a schedule: the request behind each, and its changes.
 
 belfry keeps the latest definition alone.  A history tells where each request was received, and its
 topic keeps it for a while, so the last ones can be read there and compared, the newest first.
 
     GET …/schedules/{id}/history     UPDATED, version 4, received at belfry.schedules/1, offset 8
-    GET …/requests/1-8               what was asked for there
-    version 4                        - cron: 0 9 * * *
+    GET …/requests/1-8               the request that lies there version 4                        -
+    cron: 0 9 * * *
                                      + cron: 0 10 * * *
 
 A request that is kept no longer, or came in on another topic, is shown as unknown, and the version
@@ -25,7 +25,7 @@ from belfry.console.asking import Api, tenant_path
 from belfry.console.one_schedule import LAST, events_of
 from belfry.console.page import Shown
 
-# Events that are looked through for those that say what the schedule is: the most of one page.
+# Events that are searched for versions of the schedule: the most of one page.
 MOST_EVENTS: Final = 1_000
 DEFINING: Final = frozenset({"ACCEPTED", "UPDATED"})
 # Events of these outcomes that are no version: the last fire is asked to end, or was acknowledged.
@@ -72,10 +72,10 @@ async def _asked(
 
 
 def compared(before: dict[str, Any] | None, after: dict[str, Any] | None) -> list[Line] | None:
-    """What one request says otherwise than the one before; all that it says where that is unknown.
+    """The fields that one request changes against the one before; all if that is unknown.
 
-    None where the request itself is unknown.  What a request is about and why it was sent is no
-    part of what the schedule says.
+    None if the request itself is unknown. Name and reason of a request are not part of the
+    schedule's definition.
     """
     if after is None:
         return None

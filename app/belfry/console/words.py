@@ -21,7 +21,7 @@ from zoneinfo import ZoneInfo
 
 MOST_SHOWN_BYTES: Final = 4096
 _UNITS: Final = (("d", 86_400_000), ("h", 3_600_000), ("min", 60_000), ("s", 1000))
-# What the API leaves out of a schedule that has none of it.
+# Fields that the API leaves out of a schedule without them.
 OPTIONAL: Final = (
     "kind",
     "event_type",
@@ -87,12 +87,12 @@ def lateness(due_at: str | None, at: str | None) -> str:
 
 
 def filled(schedule: dict[str, Any]) -> dict[str, Any]:
-    """A schedule as the API shows it, with None for what is left out."""
+    """A schedule as the API shows it, with None for fields that are left out."""
     return dict.fromkeys(OPTIONAL) | schedule
 
 
 def payload_of(shown: dict[str, Any]) -> bytes | None:
-    """The bytes of a payload; None where there is none."""
+    """The bytes of a payload; None without a payload."""
     text, coded = shown.get("payload_text"), shown.get("payload_base64")
     if text is not None:
         return str(text).encode()
@@ -122,7 +122,7 @@ def payload_views(shown: dict[str, Any]) -> dict[str, str]:
 
 
 def hex_dump(raw: bytes) -> str:
-    """Sixteen bytes a line: offset, hex, and what can be printed."""
+    """Sixteen bytes a line: offset, hex, and printable characters."""
     lines = []
     for start in range(0, len(raw), 16):
         part = raw[start : start + 16]
@@ -144,7 +144,7 @@ def _cut(text: str) -> str:
 
 
 def quantile_ms(buckets: Iterable[tuple[float, float]], share: float) -> float | None:
-    """Upper bound in ms of the bucket that holds this share; None where nothing was counted.
+    """Upper bound in ms of the bucket that holds this share; None without a count.
 
     Buckets are (upper bound in seconds, count of all up to it), as Prometheus shows them.
     """

@@ -1,11 +1,11 @@
 """One apply: a declaration is made true, object by object, and the set's record follows.
 
-    record: what will be made ─► policies ─► calendars ─► schedules ─► removals
-                                                    record: what was made ◄──┘
+    record: planned objects ─► policies ─► calendars ─► schedules ─► removals
+                                                    record: made objects ◄───┘
 
-The record comes first, so that an apply which dies half-way leaves nothing that no later one knows.
-What goes wrong with one object is told of it, and the others go on. Two applies of one set at a
-time cannot both write the record: the second stops before it changes anything.
+The record comes first, so that an apply that dies half-way leaves no object that a later one does
+not know. A failure of one object is told, and the others go on. Two applies of one set at a time
+cannot both write the record: the second stops before it changes anything.
 
     12:00:00.000  record, version 7: a, b                                the last apply's
     12:00:01.000  record, version 8: a, b, c                             c is about to be made
@@ -36,12 +36,12 @@ IN_EFFECT_S: Final = 3.0
 
 
 class NotRecorded(BelfryError):
-    """The record of a set could not be written, so nothing was changed."""
+    """The record of a set could not be written, so no object was changed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """What became of one object; `problem` says why it failed."""
+    """The result for one object; `problem` says why it failed."""
 
     altered: Altered
     problem: str | None = None
@@ -80,7 +80,7 @@ class Applying:
         self._record = found.record.copy()
 
     def run(self, altered: Sequence[Altered], removed: Sequence[Altered]) -> Iterator[Done]:
-        """Write what differs, and remove; what became of each, in the order of its writing.
+        """Write the differences, and remove; the result of each, in the order of its writing.
 
         Raises `NotRecorded` before anything is removed and before any schedule is written.
         """
@@ -127,7 +127,7 @@ class Applying:
         yield from (self._noted(each, None) for each in schedules if not each.changes)
 
     def _noted(self, each: Altered, problem: str | None) -> Done:
-        """Note in the record what is so now."""
+        """Note the made and removed objects in the record."""
         record, name = self._record, (each.tenant, each.schedule_id or "")
         removed = each.alteration is Alteration.REMOVE
         if removed and problem is None:
@@ -143,7 +143,7 @@ class Applying:
         return Done(each, problem)
 
     def _announce(self, altered: Sequence[Altered]) -> None:
-        """Record what is about to be made, before it is."""
+        """Record the planned objects, before they are made."""
         for each in altered:
             if each.alteration is not Alteration.CREATE:
                 continue
@@ -156,10 +156,10 @@ class Applying:
         self._keep(only_made=True)
 
     def _keep(self, *, only_made: bool = False) -> None:
-        """Write the record where it differs from what is written."""
+        """Write the record if it differs from the written one."""
         record, before = self._record, self._written
         if not only_made:
-            # What is neither declared any more nor made by the set is none of its business.
+            # An object that is neither declared any more nor made by the set is not its concern.
             self._forget_what_is_gone()
             known = record.made | self._declared.schedules.keys()
             record.asked = {name: text for name, text in record.asked.items() if name in known}
@@ -175,7 +175,7 @@ class Applying:
         self._written = record.copy()
 
     def _forget_what_is_gone(self) -> None:
-        """Drop what is declared no longer and was ended or removed by others."""
+        """Drop objects that are no longer declared, and that others have ended or removed."""
         declared, found, record = self._declared, self._found, self._record
         record.made_policies &= declared.policies.keys() | found.policies.keys()
         there = {name for name, shown in found.calendars.items() if shown is not None}
@@ -188,9 +188,7 @@ class Applying:
         record.made &= declared.schedules.keys() | standing
 
     def _record_write(self, shown: Mapping[str, Any] | None) -> ScheduleWrite:
-        """The request that writes the record, on the condition that nobody has written it
-        meanwhile.
-        """
+        """The request that writes the record, if it was not written meanwhile."""
         stands = shown is not None and shown["state"] in WAITING
         text = self._record.payload(self._declared.name, self._applied_by)
         json = {"kind": "AT", "at": DUE, "payload_text": text}
@@ -201,5 +199,5 @@ class Applying:
 
 
 def _made(record: SetRecord) -> tuple[set[Name], set[str], set[Name]]:
-    """What a record says that the set has made."""
+    """The objects that the set has made, according to its record."""
     return record.made, record.made_policies, record.made_calendars

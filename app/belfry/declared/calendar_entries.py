@@ -5,9 +5,9 @@
       de: {country: DE-BY, years: [2026, 2030], weekend: [SAT, SUN]}
       fr: {ics: holidays/fr.ics, years: [2026, 2030]}
 
-The file says the whole calendar: its days take the place of those that the calendar has.  Public
-holidays and an iCalendar file are read by the caller's `Importing`, and `days` beside them are
-added.  The years have to be said, so that the same file means the same next year.
+The file has the whole calendar: its days replace the present ones.  Public holidays and an
+iCalendar file are read by the caller's `Importing`, and `days` beside them are added.  The years
+have to be said, so that the same file means the same next year.
 """
 
 from __future__ import annotations
@@ -51,11 +51,11 @@ class DeclaredCalendar:
 
     @property
     def body(self) -> dict[str, Any]:
-        """What is asked for, by the names that requests have."""
+        """The declared calendar, by the names of requests."""
         return {"days": self.days, "weekend": self.weekend, "source": self.source}
 
     def differing(self, stands: Mapping[str, Any]) -> Iterator[tuple[str, Any, Any]]:
-        """Fields that differ from a calendar as HTTP shows it: name, what it is, what it becomes.
+        """Fields that differ from a calendar as HTTP shows it: name, present value, new value.
 
         An empty mapping stands for no calendar.
         """
@@ -104,9 +104,9 @@ def declared_calendar(
 
 
 def _with_imported(given: dict[str, Any], file: str, importing: Importing) -> dict[str, Any]:
-    """What was given, with the days of a country or a file among its days.
+    """The declared calendar, with the days of a country or a file among its days.
 
-    Raises ValueError or TypeError for what cannot be imported.
+    Raises ValueError or TypeError if the days cannot be imported.
     """
     imports = [each for each in IMPORTED if each in given]
     if len(imports) != 1:
@@ -137,7 +137,7 @@ def _years(given: Any) -> Years:
 
 
 def _plain(value: Any) -> Any:
-    """A value as JSON has it: YAML reads what looks like a date as one."""
+    """A value as JSON has it: YAML reads a text that looks like a date as one."""
     if isinstance(value, list):
         return [_plain(each) for each in value]
     is_day = isinstance(value, date) and not isinstance(value, datetime)

@@ -1,8 +1,8 @@
 """A set of objects that files declare: policies, calendars and schedules of tenants.
 
     set: shop                 # names the set
-    kept_in: shop             # the tenant that keeps the record of what the set has made
-    tenants:
+    kept_in: shop             # the tenant that keeps the record of the objects that the set has
+    made tenants:
       shop:
         policy: {delivery: ENVELOPE, max_pending: 100000}
         calendars: {de: {country: DE-BY, years: [2026, 2030], weekend: [SAT, SUN]}}
@@ -10,7 +10,7 @@
           report/daily: {cron: "0 9 * * MON-FRI", timezone: Europe/Paris, payload: report}
 
 Several files, and several documents of one, are one set; each says whose. An object stands in one
-place alone, for of two places nobody could say which one counts.
+place only, for otherwise it would not be clear which one counts.
 
 All mistakes are gathered, each with file and line, before anything is refused: `belfry.yaml:7:
 shop/report/daily.cron: …`. Reading is pure, and judges no schedule by the clock.
@@ -57,7 +57,7 @@ def nothing_imported(_file: str, kind: str, which: str, _years: Years) -> tuple[
 def declaration(
     files: Iterable[tuple[str, str]], importing: Importing = nothing_imported
 ) -> Declaration:
-    """What files (name and text) declare; `BadDeclaration` tells all that is wrong with them.
+    """The declaration in files (name and text); `BadDeclaration` tells all their mistakes.
 
     Names of files are for messages alone. No document at all is a mistake, so that an empty folder
     with --prune does not remove everything.  `importing` finds the days of countries and files.
@@ -83,7 +83,7 @@ class _Reading:
         self._places: dict[tuple[str, ...], Entry] = {}
 
     def document(self, at: Entry) -> None:
-        """Read one document; an empty one declares nothing and is no mistake."""
+        """Read one document; an empty one is allowed."""
         if at.is_empty:
             return
         self.documents += 1
@@ -114,7 +114,7 @@ class _Reading:
             setattr(self.found, attribute, value)
 
     def _tenant(self, at: Entry) -> None:
-        """Take what is declared of one tenant."""
+        """Take the declared objects of one tenant."""
         tenant = str(at.name)
         wrong = tenant_problem(tenant)
         if wrong is not None:

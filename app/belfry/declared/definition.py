@@ -1,16 +1,15 @@
-"""What two schedules are compared by: the definition of one, whether it stands or is asked for.
+"""The definition of a schedule, existing or declared, by which two schedules are compared.
 
-Not all of a request defines a schedule: its name, its reason and its condition do not. What is left
-is brought into one form, in which nothing, false and empty are the same, and then it is compared
-field by field:
+Not all fields of a request define a schedule: its name, its reason and its condition do not. The
+other fields are brought into one form, in which absent, false and empty are the same, and are then
+compared one by one:
 
     asked for   cron: 0 9 * * *   payload: daily    jitter_ms: 0
     stands      cron: 0 9 * * *   payload: weekly   jitter_ms: -
     differs                       payload
 
 A delay counts from its request, so a schedule as it stands shows an instant instead. The record of
-the set keeps a digest of what was asked for, and that tells whether the same delay is asked for
-again.
+the set keeps a digest of the earlier request, which tells whether the same delay is declared again.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ TARGETS: Final = "http_targets"
 
 
 def definition(request: Mapping[str, Any]) -> dict[str, Any]:
-    """What a request defines, in values that compare: None for what is empty or false."""
+    """The definition in a request, in values that compare: None for an empty or false one."""
     found = {name: request.get(name) for name in DECLARED}
     return {
         name: value if name == "payload" or value not in (None, False, [], 0, b"") else None
@@ -40,7 +39,7 @@ def definition(request: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def standing_definition(tenant: str, schedule_id: str, shown: Mapping[str, Any]) -> dict[str, Any]:
-    """What a schedule defines that HTTP shows; `NotPortable` for one of a later release."""
+    """The definition of a schedule that HTTP shows; `NotPortable` for one of a later release."""
     kept = {
         json: shown[json]
         for name, each in DECLARED.items()
@@ -56,7 +55,7 @@ def standing_definition(tenant: str, schedule_id: str, shown: Mapping[str, Any])
 def differing(
     wanted: Mapping[str, Any], stands: Mapping[str, Any], *, same_delay: bool
 ) -> list[str]:
-    """Fields in which a schedule differs from what is wanted of it.
+    """Fields in which a schedule differs from the wanted definition.
 
     With `same_delay` its instant is that of a delay which was asked for before.  A target whose
     credentials are not shown is compared by the rest of it.
@@ -77,7 +76,7 @@ def _equal(name: str, wanted: Any, stands: Any) -> bool:
 
 
 def digest_of(defined: Mapping[str, Any]) -> str:
-    """What tells this definition from another: 16 hex digits of a SHA-256 of its fields."""
+    """The digest of this definition: 16 hex digits of a SHA-256 of its fields."""
     plain = {name: _plain(value) for name, value in defined.items()}
     return sha256(orjson.dumps(plain, option=orjson.OPT_SORT_KEYS)).hexdigest()[:16]
 

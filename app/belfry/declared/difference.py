@@ -1,18 +1,17 @@
-"""What applying a declaration changes: the objects that differ, and the fields in which they do.
+"""The changes that a declaration makes: the objects that differ, with their fields.
 
 It is a function of four values: the declaration, the policies, the schedules as they stand, and the
-record of the set. Nothing is asked and nothing written here.
+record of the set. It neither reads nor writes.
 
     declared   stands              asked before   becomes
     yes        no                  no             CREATE
-    yes        no, it has ended    the same       OVER: it has done what was asked for
-    yes        the same            -              UNCHANGED
-    yes        otherwise           -              UPDATE, on the condition of this version
-    no         yes, made by set    -              REMOVE, with --prune
-    no         yes, by others      -              nothing
+    yes        no, it has ended    the same       OVER: it has done its work yes        the same
+    -              UNCHANGED yes        otherwise           -              UPDATE, on the condition
+    of this version no         yes, made by set    -              REMOVE, with --prune no
+    yes, by others      -              nothing
 
-A delay (``in: 5m``) is no instant, so what stands cannot be compared with it: it is the same where
-the digest of the definition is the one that was asked for before.
+A delay (``in: 5m``) is not an instant, so an existing schedule cannot be compared with it: it is
+the same if the digest of its definition is the recorded one.
 """
 
 from __future__ import annotations
@@ -50,7 +49,7 @@ class Alteration(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class FieldDifference:
-    """One field of an object: what it is, and what it becomes; None where it is not set."""
+    """One field of an object: its present and its new value; None if it is not set."""
 
     name: str
     before: Any
@@ -64,7 +63,7 @@ class Altered:
     tenant: str
     schedule_id: str | None
     alteration: Alteration
-    # Empty for what is removed or unchanged.
+    # Empty for an object that is removed or unchanged.
     fields: tuple[FieldDifference, ...] = ()
     etag: str | None = None
     policy: TenantPolicy | None = None
@@ -88,7 +87,7 @@ class Altered:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What is there now: policies by tenant, schedules as HTTP shows them, the set's record.
+    """The existing objects: policies by tenant, schedules as HTTP shows them, the set's record.
 
     `known` are tenants without a policy that may have schedules all the same.
     """
@@ -101,7 +100,7 @@ class Found:
 
 
 def alterations(declared: Declaration, found: Found) -> list[Altered]:
-    """What becomes of each declared object: policies first, then what schedules heed.
+    """The change of each declared object: policies first, then calendars, then schedules.
 
     Schedules that are declared have to be in `found.schedules`, with None for one that does not
     exist.
@@ -113,7 +112,7 @@ def alterations(declared: Declaration, found: Found) -> list[Altered]:
 
 
 def removals(declared: Declaration, found: Found) -> list[Altered]:
-    """What the set has made, is still there, and is declared no longer; schedules first.
+    """Objects that the set has made, that still exist, and are no longer declared; schedules first.
 
     A calendar goes after the schedules that heed it, and a policy after all of its tenant, so that
     they are cancelled while it still counts.
@@ -155,7 +154,7 @@ def _policy(declared: DeclaredPolicy, found: Found) -> Altered:
     after = declared.after(before, used=before is not None or tenant in found.known)
     shown_before = _shown_policy(before or TenantPolicy(tenant))
     shown_after = _shown_policy(after)
-    # Over HTTP credentials are masked, so targets can be compared only by what is shown.
+    # Over HTTP credentials are masked, so targets can be compared only by their shown parts.
     if before is not None and MASK in str(asdict(before)["http_targets"]):
         same_targets = shown_before[TARGETS] == shown_after[TARGETS]
     else:
@@ -182,7 +181,7 @@ def _calendar(declared: DeclaredCalendar, found: Found) -> Altered:
 
 
 def _schedule(declared: DeclaredSchedule, found: Found) -> Altered:
-    """How a declared schedule differs from what stands under its name."""
+    """How a declared schedule differs from the existing one of its name."""
     name = (declared.tenant, declared.schedule_id)
     stands = found.schedules.get(name)
     same = found.record.asked.get(name) == declared.digest()
@@ -211,7 +210,7 @@ def _fields_of(declared: DeclaredSchedule) -> tuple[FieldDifference, ...]:
 
 
 def etag_in(stands: Mapping[str, Any]) -> str:
-    """What names the version of a schedule that HTTP shows."""
+    """The etag of a schedule that HTTP shows."""
     return etag_of(stands.get("generation"), stands["version"]) or ""
 
 

@@ -32,7 +32,7 @@ class DeclaredPolicy:
     given: frozenset[str]
 
     def after(self, before: TenantPolicy | None, *, used: bool) -> TenantPolicy:
-        """What the policy becomes, where it was `before`.
+        """The new policy, made from the one `before`.
 
         `used` says that the tenant may have schedules, so a former spread has to be kept.
         """
@@ -47,8 +47,8 @@ def declared_policy(
 ) -> DeclaredPolicy | None:
     """The policy of an entry, or None where something is wrong with it.
 
-    Each field is judged by itself first, for its own line; what fields have to do with one another
-    is judged by the rules that workers have.
+    Each field is judged by itself first, for its own line; the rules of workers judge the fields
+    together.
     """
     before = len(complaints.lines)
     lines: dict[str, Entry] = {}
@@ -71,7 +71,7 @@ def declared_policy(
 
 
 def _is_good(entry: Entry, path: str, complaints: Complaints) -> bool:
-    """Whether a field's value is of its type; what is wrong is a complaint at its line."""
+    """Whether a field's value is of its type; a mistake is a complaint at its line."""
     before = len(complaints.lines)
     if entry.name == "http_targets":
         for target in entry.items():

@@ -4,7 +4,7 @@ Names are those of `ScheduleRequest`, as JSON has them, and for durations and by
 well: ``every: 30s`` is ``interval_ms: 30000``, ``payload: hi`` is ``payload_text: hi``.  Instants
 are RFC 3339 with an offset or epoch milliseconds, durations such as ``5m`` or milliseconds.
 
-What two schedules are compared by is told in `belfry.declared.definition`.
+`belfry.declared.definition` says how two schedules are compared.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from belfry.schedules.fields import FIELDS, KIND_OF
 from belfry.schedules.instants import format_instant
 from belfry.schedules.triggers.registry import KINDS
 
-# What may end by itself, besides the kinds that fire once.
+# Fields by which a schedule may end by itself, besides the kinds that fire once.
 _ENDING: Final = ("max_fires", "end_at")
 
 
@@ -52,7 +52,8 @@ KNOWN: Final = tuple(_NAMES)
 class DeclaredSchedule:
     """A schedule: its request, action CREATE, and the same as JSON.
 
-    `at` is its place in the file and `path` its name in messages, for what is found wrong later.
+    `at` is its place in the file and `path` its name in messages, for mistakes that are found
+    later.
     """
 
     tenant: str
@@ -76,11 +77,11 @@ class DeclaredSchedule:
         return not recurs or bounded or any(self.request[name] is not None for name in _ENDING)
 
     def digest(self) -> str:
-        """What tells this definition from another: 16 hex digits of a SHA-256 of its fields."""
+        """The digest of this definition: 16 hex digits of a SHA-256 of its fields."""
         return digest_of(definition(self.request))
 
     def check(self, now_ms: int, complaints: Complaints) -> None:
-        """Complain of what every worker would refuse now."""
+        """Complain of schedules that every worker would refuse now."""
         found = request_problem(self.request, now_ms)
         if found is not None:
             self.at_fault(f"{found.reason} ({found.code})", complaints)
@@ -159,7 +160,7 @@ def _value(entry: Entry, field: Field) -> Any:
 
 
 def _instant(value: object) -> Any:
-    """What may be an instant: YAML reads an unquoted one as a datetime, or as a day."""
+    """A value that may be an instant: YAML reads an unquoted one as a datetime, or as a day."""
     if isinstance(value, date) and not isinstance(value, datetime):
         raise NotPortable(f"{value} is a day: give an instant, such as {value}T09:00:00Z")
     if isinstance(value, bool) or not isinstance(value, int | str | datetime):

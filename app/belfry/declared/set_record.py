@@ -1,13 +1,13 @@
-"""The record of a set: what its applies have made, and how they asked for it.
+"""The record of a set: objects that its applies have made, with digests of the requests.
 
 It is the payload of a schedule of the tenant that the file names (`kept_in`), under an id of its
 own, due in 2100.  Neither a policy nor a schedule has a field for such a mark.  As a schedule the
 record lies in the changelog, is written in transactions with a version that two applies cannot both
 change, needs no rights but those to write schedules, and travels with backups.
 
-`made` are objects that an apply has created: those alone may be pruned.  What was there before
-stays, whatever files say later.  `asked` are digests by which a schedule is known that has ended
-since: it is not made again.
+`made` are objects that an apply has created: those alone may be pruned. Objects that existed before
+always stay. `asked` are digests by which an apply knows a schedule that has ended since: it is not
+made again.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from belfry.declared.yaml_lines import BadDeclaration
 
 RECORDS: Final = "belfry/sets/"
 DUE: Final = "2100-01-01T00:00:00.000Z"
-# Below what a request may carry by default, with the rest of it.
+# Below the default limit of a request, with the rest of it.
 MOST_BYTES: Final = 800_000
 
 Name = tuple[str, str]
@@ -29,7 +29,7 @@ Name = tuple[str, str]
 
 @dataclass(slots=True)
 class SetRecord:
-    """What a set has made; a schedule's name is its tenant and its id, a calendar's its own."""
+    """The objects of a set; a schedule's name is its tenant and its id, a calendar's its own."""
 
     made: set[Name] = field(default_factory=set)
     made_policies: set[str] = field(default_factory=set)
@@ -77,7 +77,7 @@ class SetRecord:
 
 
 def record_of_set(payload: str) -> SetRecord:
-    """The record in a payload; `BadDeclaration` where it is none."""
+    """The record in a payload; `BadDeclaration` if the payload is not a record."""
     try:
         given = orjson.loads(payload)
         found = SetRecord(made_policies=set(given["made_policies"]))

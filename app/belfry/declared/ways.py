@@ -1,4 +1,4 @@
-"""How an apply reaches what it changes: the ways that its caller has, and what is asked by them.
+"""How an apply reads and writes objects: the ways of its caller, and the requests for them.
 
 An apply knows neither Kafka nor HTTP. It asks for a *look* at a schedule, and hands over what is to
 be *written*; the caller's `Ways` do both, one after the other, and say of each why it failed:
@@ -25,7 +25,7 @@ from belfry.tenants.policy import TenantPolicy
 
 @dataclass(frozen=True, slots=True)
 class ScheduleWrite:
-    """One request about a schedule, as Kafka and as HTTP take it; `etag` is what it was read at."""
+    """One request about a schedule, as Kafka and as HTTP take it; `etag` is the version read."""
 
     # CREATE, UPSERT or CANCEL.
     action: str
@@ -44,7 +44,7 @@ class Ways(Protocol):
     """How objects are reached; a problem is told as a sentence, and None is a success."""
 
     def look(self, tenant: str, schedule_id: str) -> Mapping[str, Any] | None:
-        """A schedule as HTTP shows it, or None where there is none."""
+        """A schedule as HTTP shows it, or None if there is no such schedule."""
 
     def put(self, policies: Sequence[TenantPolicy]) -> list[str | None]:
         """Write policies; for each, in order, why it was not written."""
@@ -63,7 +63,7 @@ class Ways(Protocol):
 
 
 def write_of(each: Altered) -> ScheduleWrite:
-    """The request that makes a schedule what is declared, or cancels it."""
+    """The request that makes a schedule as declared, or cancels it."""
     if each.schedule is None:
         asked = request(each.tenant, each.schedule_id or "", "CANCEL", {})
         return as_write("CANCEL", asked, {}, each.etag)

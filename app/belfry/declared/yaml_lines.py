@@ -29,7 +29,7 @@ class Complaints:
     lines: list[str] = field(default_factory=list)
 
     def add(self, at: Entry, path: str, message: str) -> None:
-        """Note what is wrong with a field."""
+        """Note a mistake in a field."""
         self.lines.append(f"{at.file}:{at.line}: {path}: {message}")
 
     def check(self) -> None:
@@ -50,7 +50,7 @@ class Entry:
     loader: yaml.SafeLoader
 
     def value(self) -> Any:
-        """The plain value; `ValueError` for what YAML cannot read."""
+        """The plain value; `ValueError` if YAML cannot read it."""
         try:
             return self.loader.construct_object(self.node, deep=True)
         except yaml.YAMLError as error:
@@ -63,14 +63,14 @@ class Entry:
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing stands behind the key."""
+        """Whether the key has no value."""
         return bool(self.node.tag == "tag:yaml.org,2002:null")
 
     def entries(self, complaints: Complaints, path: str) -> list[Entry]:
         """Its own entries, in the order of the file, each name once.
 
-        Merged mappings (``<<``) are flattened. What is no mapping is a complaint, and an empty
-        value has no entries.
+        Merged mappings (``<<``) are flattened. A value that is not a mapping is a complaint, and an
+        empty value has no entries.
         """
         if self.is_empty:
             return []
@@ -108,7 +108,7 @@ class Entry:
 
 
 def documents(file: str, text: str, complaints: Complaints) -> Iterator[Entry]:
-    """The documents of a file; what is no YAML is a complaint."""
+    """The documents of a file; a text that is not YAML is a complaint."""
     loader = yaml.SafeLoader(text)
     try:
         while loader.check_node():
@@ -123,14 +123,14 @@ def documents(file: str, text: str, complaints: Complaints) -> Iterator[Entry]:
 
 
 def unknown(name: str, known: Sequence[str]) -> str:
-    """What is said of a name that nothing has: the nearest one, and all that are allowed."""
+    """The message on an unknown name: the nearest one, and all that are allowed."""
     near = get_close_matches(str(name)[:100], known, n=1)
     guess = f" Did you mean {near[0]}?" if near else ""
     return f"no such field.{guess} Allowed are {', '.join(known)}."
 
 
 def _first_line(error: yaml.YAMLError) -> str:
-    """What PyYAML says, without the excerpt of the file that it shows."""
+    """The message of PyYAML, without its excerpt of the file."""
     if isinstance(error, yaml.MarkedYAMLError):
         return " ".join(part for part in (error.problem, error.context) if part)
     return str(error).splitlines()[0]

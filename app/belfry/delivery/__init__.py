@@ -6,5 +6,5 @@
                           key of its order        2xx, 4xx, 5xx,     given up     belfry.undelivered
                           group           nothing            position     the group's offsets
 
-A retry is a schedule, so nothing waits in this process and a crash loses nothing.
+A retry is a schedule, so no delivery waits in this process and a crash loses none.
 """

@@ -1,12 +1,13 @@
 """Which addresses may be dialled: public ones, and those of networks that the operator allows.
 
-A name is resolved once, each of its addresses is judged, and the judged address is the one that is
-dialled.  Public is what no row of `special_purpose.py` covers; for IPv6 it also has to be of the
-block that addresses are assigned from.  An address that holds another one counts as what it leads
-to (IPv4-mapped, NAT64), or has to pass together with it (6to4, Teredo, ISATAP).
+A name is resolved once, each of its addresses is judged, and only a judged address is dialled. An
+address is public if no row of `special_purpose.py` covers it; an IPv6 address also has to be of the
+block that addresses are assigned from. An address that holds another one is judged as that one
+(IPv4-mapped, NAT64), or has to pass together with it (6to4, Teredo, ISATAP).
 
 Local-use NAT64 (64:ff9b:1::/48) is refused as a whole, since only the network itself knows where in
-such an address the IPv4 address lies.  Who allows that network allows all that it leads to.
+such an address the IPv4 address lies.  An operator who allows that network allows all addresses
+behind it.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ _ISATAP_MASK: Final = 0xFCFF_FFFF
 
 
 def networks(given: Iterable[str]) -> Networks:
-    """Networks in CIDR notation; ValueError names the one that is none."""
+    """Networks in CIDR notation; ValueError names the first text that is not one."""
     return tuple(ip_network(each) for each in given)
 
 

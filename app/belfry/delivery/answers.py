@@ -1,4 +1,4 @@
-"""What a post came to, and what follows from it for the delivery.
+"""The result of a post, and the next step of the delivery.
 
     2xx                       DELIVERED
     408, 425, 429, 5xx        again, not before Retry-After
@@ -33,14 +33,14 @@ from belfry.wire.fired import FiredEvent
 AGAIN: Final = frozenset({408, 425, 429})
 # Longest wait that a server may ask for: a day.
 LONGEST_RETRY_AFTER_MS: Final = 86_400_000
-# Code of an attempt amid which the process that posts has ended: it says nothing of the host.
+# Code of an attempt during which the posting process has ended: it does not judge the host.
 INTERRUPTED: Final = "interrupted"
 # Code of a delivery that was postponed because somebody has broken its host.
 HOST_BROKEN: Final = "host_broken"
 
 
 class End(Enum):
-    """What an answer means; POSTPONED: it counts as no attempt.
+    """The meaning of an answer; POSTPONED: it does not count as an attempt.
 
     FINAL is an answer that another attempt would not change.
     """
@@ -54,7 +54,7 @@ class End(Enum):
 class Sent(NamedTuple):
     """One post that was made, or record that was written, between two instants in epoch ms.
 
-    A status of 0 means no answer, or one that has none.
+    A status of 0 means no answer, or an answer without a status.
     """
 
     target: str
@@ -67,10 +67,10 @@ class Sent(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What became of one post; `code` is stable, `reason` is for people.
+    """The result of one post; `code` is stable, `reason` is for people.
 
-    `not_before_ms` is what the other side asked for; `heard` says that it answered at all, and
-    `status` with which one.  `sent` are the posts of the attempt that this is the answer of.
+    `not_before_ms` is the instant that the other side asked for; `heard` says that it answered at
+    all, and `status` is the status of its answer. `sent` counts the posts of the whole attempt.
     """
 
     end: End
@@ -110,7 +110,7 @@ Step = Delivered | Failed | Again
 
 
 def answered(status: int, retry_after: str | None, target: str, now_ms: int) -> Answer:
-    """What a response means; `retry_after` is the header's value, `now_ms` this machine's clock."""
+    """The answer for a response; `retry_after` is the header's value, `now_ms` the clock's."""
     if 200 <= status < 300:
         return Answer(End.DELIVERED, target, status=status)
     reason = f"{status} {_phrase(status)}".strip()
@@ -136,7 +136,7 @@ def retry_after_ms(given: str | None, now_ms: int) -> int:
 
 
 def best(answers: list[Answer]) -> Answer:
-    """What several targets, tried one after the other, came to together.
+    """The joint answer of several targets that were tried one after the other.
 
     One that took the event counts; else one at which another attempt makes sense.
     """
@@ -145,7 +145,7 @@ def best(answers: list[Answer]) -> Answer:
 
 
 def step_after(state: DeliveryState, event: FiredEvent, answer: Answer, now_ms: int) -> Step:
-    """What follows from an answer, for a delivery in this state at `now_ms` (epoch ms)."""
+    """The next step after an answer, for a delivery in this state at `now_ms` (epoch ms)."""
     if answer.end is End.DELIVERED:
         return Delivered(answer)
     if answer.end is End.FINAL:

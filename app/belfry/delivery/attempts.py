@@ -2,14 +2,14 @@
 
     allowed by the policy, and its secrets may be shown there     else  FINAL      nothing is sent
     room at the host: so many posts at once                       else  it waits
-    nobody has broken the host (`host_breaks.py`)                 else  POSTPONED  nothing is sent
+    the host has no break (`host_breaks.py`)                      else  POSTPONED  nothing is sent
     the host answers these days (`hosts.py`)                      else  POSTPONED  nothing is sent
-    its secret is known, and signs the post                       else  AGAIN
-    posted (`transport.py`)                                             what the host has said
+    its secret is known, and signs the post                       else  AGAIN posted
+    (`transport.py`)                                             the answer of the host
 
 A delivery's strategy says which targets are tried, and in which order; the first one that takes it
 ends the attempt. A host is told apart by name and port, for the targets of all tenants together, so
-a host that hangs holds up what is meant for it, of all tenants, and nothing else.
+a host that hangs holds up only the deliveries to itself, of all tenants.
 
 All of it runs in the sender's event loop.
 """
@@ -41,7 +41,7 @@ BROKEN_STEP_MS: Final = 30_000
 
 @dataclass(frozen=True, slots=True)
 class SenderDependencies:
-    """What a sender needs; `transport` is made inside the loop, `tracing` is for its dispatcher."""
+    """Parts of a sender; `transport` is made inside the loop, `tracing` is for its dispatcher."""
 
     transport: Callable[[], Transport]
     secrets: Secrets
@@ -53,7 +53,7 @@ class SenderDependencies:
 
 
 class Attempts:
-    """Makes attempts over one transport; what it knows of hosts lasts as long as it does."""
+    """Makes attempts over one transport; it remembers hosts for its own lifetime."""
 
     def __init__(self, means: SenderDependencies) -> None:
         """The transport is made here, so it belongs to the loop that runs."""
@@ -85,7 +85,7 @@ class Attempts:
         used.
         """
         if not is_allowed(target, work.state.hosts):
-            reason = f"host {place_of(target)!r} is none that the tenant's policy allows"
+            reason = f"host {place_of(target)!r} is not among those that the tenant's policy allows"
             return Answer(End.FINAL, target.url, "target_not_allowed", reason)
         why = reach_problem(target.headers, work.state.refs, work.state.hosts)
         if why is not None:
@@ -135,7 +135,7 @@ class Attempts:
 
 
 def _postponed(target: HttpTarget, name: str, broken: HostBreak, now_ms: int) -> Answer:
-    """What a delivery comes to whose host somebody has broken; it is looked at again in a while."""
+    """The answer for a delivery to a broken host; the delivery is tried again after a while."""
     why = f": {broken.reason}" if broken.reason else ""
     until_ms = min(broken.until_ms, now_ms + BROKEN_STEP_MS)
     reason = f"{broken.by} has broken {name}{why}"

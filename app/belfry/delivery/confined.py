@@ -1,4 +1,4 @@
-"""What the process that posts is started with, and what it may read of its parent.
+"""The environment of the posting process, and the limits on what it may read of its parent.
 
 It talks to strangers, so an attacker who takes it over shall gain little: none of the parent's
 environment but a few names that a Python program needs, no module from the working directory, and
@@ -14,7 +14,7 @@ import pwd
 import sys
 from typing import Any, Final
 
-# All others stay behind, above all those that hold credentials of Kafka, a cloud or a proxy.
+# It gets no other names, above all none with credentials of Kafka, a cloud or a proxy.
 KEPT: Final = (
     "PATH",
     "PYTHONPATH",
@@ -40,12 +40,12 @@ def command(module: str) -> list[str]:
 
 
 def environment() -> dict[str, str]:
-    """What the process that posts gets of this one's environment."""
+    """The part of this process's environment that the posting process gets."""
     return {name: os.environ[name] for name in KEPT if name in os.environ}
 
 
 def identity(user: str | None) -> dict[str, Any]:
-    """Whom `subprocess.Popen` makes the process run as: nothing where it is this one's user.
+    """The user options for `subprocess.Popen`: empty if the process runs as this one's user.
 
     `BadUser` for a user that does not exist, or that this process may not become.
     """

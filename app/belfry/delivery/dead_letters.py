@@ -1,4 +1,4 @@
-"""What was given up, read from its topic, and sent on its way once more.
+"""Given-up deliveries, read from their topic, and sent on their way once more.
 
 A delivery that is given up lies in `belfry.undelivered` as it lay in the topic of deliveries, with
 two headers behind its own: a code and a sentence. So it can be made work again, and a replay is the
@@ -7,7 +7,7 @@ request for its first attempt:
     belfry.undelivered ─► Letter ─► request of belfry-deliveries, due now ─► fires ─► dispatcher
 
 The request has one id for each delivery, so a second replay while the first one waits is the same
-schedule. Event and fire id stay what they were.
+schedule. Event and fire id stay the same.
 
 This module reads whole topics and is for the command line. `kept.py` looks at their ends, for HTTP.
 """
@@ -50,7 +50,7 @@ class Letter(NamedTuple):
 
 
 def dead_letters(settings: SharedSettings) -> Iterator[Letter]:
-    """All that lies in the topic of what was given up, partition by partition.
+    """All records in the topic of given-up deliveries, partition by partition.
 
     Records that never were deliveries are left out.  Raises ConnectionError and KafkaException.
     """
@@ -62,7 +62,7 @@ def dead_letters(settings: SharedSettings) -> Iterator[Letter]:
 
 
 def letter_of(message: Message, decoder: Decoder) -> Letter | None:
-    """The delivery in a record of what was given up; None where it never was one.
+    """The delivery in a record of that topic; None if the record is not a delivery.
 
     `code` and `reason` are empty where the record has no such headers.
     """

@@ -1,4 +1,4 @@
-"""All that a process does for deliveries: attempts, and the end of those that nobody makes."""
+"""All work of a process for deliveries: attempts, and the end of those whose retry was refused."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from belfry.delivery.silent_hosts import SilentHosts
 
 
 class Deliverer(NamedTuple):
-    """A dispatcher, and what settles deliveries whose retries were refused."""
+    """A dispatcher, and a `Settling` for deliveries whose retries were refused."""
 
     dispatcher: Dispatcher
     settling: Settling
@@ -21,7 +21,7 @@ class Deliverer(NamedTuple):
         self.settling.start()
 
     def stop(self) -> None:
-        """Finish what is under way, for a few seconds, and leave."""
+        """Finish the work under way, for a few seconds, and leave."""
         # Both wait for records, each for up to a second: at the same time.
         self.settling.told_to_stop()
         self.dispatcher.stop()

@@ -1,9 +1,9 @@
-"""Kafka as deliveries need it: records in, and what follows from them out, in one transaction.
+"""Kafka as deliveries need it: records in, and follow-up records out, in one transaction.
 
 The positions in the topic of deliveries move in the same transaction as the outcomes and retries
-that explain them, as offsets of the group; the group's generation fences who has lost a partition.
-The transactional id belongs to this worker's data directory, so a restart ends at once what a crash
-left open.
+that explain them, as offsets of the group; the group's generation fences a member that has lost a
+partition. The transactional id belongs to this worker's data directory, so a restart ends at once
+the transaction that a crash left open.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from belfry.kafka import librdkafka
 from belfry.settings import DeliverySettings
 
 DELIVERIES: Final = "deliveries"
-# Seconds to end what a former life left open, for a commit, and for committed positions.
+# Seconds to end an earlier run's transaction, for a commit, and for committed positions.
 INIT_S: Final = 30.0
 LOOK_S: Final = 1.0
 COMMIT_S: Final = 9.5
@@ -48,16 +48,16 @@ class DeliveryLog:
     A transaction of this member, and the fence where another one has got its partitions:
 
         12:00:00.00  read offsets 10 to 14 of partition 2, in generation 5 of the group
-        12:00:00.20  transaction: outcomes, retries, position 12 with a note of what else has ended
+        12:00:00.20  transaction: outcomes, retries, position 12 with a note of other ended ones
         12:00:30.00  the group shares anew: partition 2 goes to another member, generation 6
         12:00:30.10  transaction with the position of generation 5: refused as a whole (KIP-447)
 
-    So nobody moves a position that is another one's, and what was posted in between is posted again
-    by the new member, with the same id.
+    So no member moves a position of another one, and the new member repeats the posts made in
+    between, with the same id.
 
-    What the topic's retention removes before it was read is seen in one place, where partitions are
+    Records that retention removes before they were read are seen in one place, where partitions are
     assigned: a position that is not in the log any more ends the member, and the next one begins at
-    what is kept, and counts.
+    the first record that is left, and counts the others.
     """
 
     def __init__(
@@ -70,24 +70,24 @@ class DeliveryLog:
     ) -> None:
         """`told` are properties by which its clients tell figures.
 
-        `on_assign` gets {partition: DeliveryPosition}, `on_revoke` nothing.  `of` is
-        which of belfry's topics is read; each has a group of its own.
+        `on_assign` gets {partition: DeliveryPosition}, `on_revoke` nothing.  `of` names the topic
+        of belfry to read; each has a group of its own.
         """
         self._topic = settings.topic(of)
         self._on_assign, self._on_revoke = on_assign, on_revoke
         apart = "" if of == DELIVERIES else f".{of}"
         self._properties = {**producer_properties(settings, apart), **told}
-        # Let go while there is nothing to write: it has threads of its own.
+        # Released while there is no record to write: it has threads of its own.
         self._producer: librdkafka.Producer | None = None
         self._written_s = 0.0
         self._consumer = librdkafka.Consumer({**consumer_properties(settings, apart), **told})
         self._paused = False
         self._full_since = 0.0
-        # Partitions whose end the last `read` has met, and up to which offset nothing is left then.
+        # Partitions whose end the last `read` has met, with the offset up to which all is read.
         self.ends: dict[int, int] = {}
 
     def open(self, stopping: machine.Event) -> None:
-        """End what a former life left open, then join the group; raises KafkaException.
+        """End an earlier run's transaction, then join the group; raises KafkaException.
 
         A look that has no answer within `LOOK_S` is gone on with by the next one.  Where it is to
         stop meanwhile, the group is not joined.
@@ -105,7 +105,7 @@ class DeliveryLog:
         error that does not pass by itself.
         """
         if self._producer is not None:
-            # Figures would pile up in a client that nobody polls.
+            # Figures would pile up in a client that is not polled.
             self._producer.poll(0)
             if machine.monotonic() - self._written_s > IDLE_S:
                 self._producer = None
@@ -135,7 +135,7 @@ class DeliveryLog:
         self._written_s = machine.monotonic()
 
     def close(self) -> None:
-        """Leave the group; what is open in a transaction is ended by the next `open`."""
+        """Leave the group; the next `open` ends an open transaction."""
         if self._producer is not None:
             self._producer.purge()
         self._consumer.close()
@@ -143,7 +143,7 @@ class DeliveryLog:
     def _begin_writing(
         self, within_s: float, stopping: Callable[[], bool] = lambda: False
     ) -> librdkafka.Producer | None:
-        """A producer that may begin transactions, once what it left open before has ended.
+        """A producer that may begin transactions, once its earlier one has ended.
 
         None where it is to stop meanwhile.
         """
@@ -160,9 +160,9 @@ class DeliveryLog:
         return None
 
     def _wait(self) -> list[librdkafka.Message]:
-        """Read nothing; where that lasts, hear what the group wants all the same.
+        """Read no records; if that lasts, serve the group all the same.
 
-        A pause throws away what was read ahead, so a short wait goes without one.
+        A pause throws away records that were read ahead, so a short wait goes without one.
         """
         self._full_since = self._full_since or machine.monotonic()
         if machine.monotonic() - self._full_since < LONGEST_SILENCE_S:
@@ -175,7 +175,7 @@ class DeliveryLog:
         return found
 
     def _records_of(self, messages: Iterable[librdkafka.Message]) -> list[librdkafka.Message]:
-        """Those that are records; raises KafkaException for an error that does not pass by itself.
+        """The records; raises KafkaException for an error that does not pass by itself.
 
         A reader that has no room has to hear of these as well: after an offset that is out of range
         the client reads its partition no more.
@@ -216,7 +216,7 @@ class DeliveryLog:
     def _begin(self, committed: TopicPartition, low: int, high: int) -> DeliveryPosition:
         """Where a partition goes on whose log holds offsets from `low` up to `high`."""
         if committed.offset == OFFSET_INVALID or committed.offset > high:
-            # It is new or forgotten, or the topic was made anew: what is kept is delivered.
+            # It is new or forgotten, or the topic was made anew: deliver all records that are left.
             return DeliveryPosition(low, kept=False)
         here = DeliveryPosition(committed.offset, committed.metadata or "")
         here.kept_from(low)

@@ -1,14 +1,14 @@
-"""The dispatcher: reads deliveries, has them posted, and writes what follows.
+"""The dispatcher: reads deliveries, has them posted, and writes the follow-up records.
 
 One thread talks to Kafka (`DeliveryLog`), and this is its loop; another one, or another process,
 posts (`HttpSender`, `SeparateSender`):
 
     read ─► work ─► room for its host? (`under_way.py`) ─► handed in ─► posted elsewhere
                                                                             │
-    written in one transaction ◄─ gathered (`gathering.py`) ◄─ what follows ◄─ an answer
+    written in one transaction ◄─ gathered (`gathering.py`) ◄─ follow-ups ◄─ an answer
 
-Whatever goes wrong with Kafka ends the *term*: the group is left, and joined again from what is
-committed.  What was posted meanwhile is posted again, under the same id.
+Any error of Kafka ends the *term*: the dispatcher leaves the group, and joins it again at the
+committed positions. Posts made meanwhile are made again, under the same id.
 """
 
 from __future__ import annotations
@@ -42,18 +42,18 @@ from belfry.telemetry.limited import LimitedLogger
 
 # Records that are read at a time.
 BATCH: Final = 500
-# Seconds that a turn waits for records: where nothing is under way, and where something is.
+# Seconds that a turn waits for records: without work under way, and with some.
 IDLE_S: Final = 0.1
 BUSY_S: Final = 0.005
 PAUSE_AFTER_ERROR_S: Final = 1.0
-# So long what is under way may come to its end when partitions go.
+# When partitions go, work under way has so long to end.
 GRACE_MS: Final = 3_000.0
 
 log = structlog.get_logger(__name__)
 
 
 class Dispatcher:
-    """Delivers until it is stopped; nothing that happens to it ends the process."""
+    """Delivers until it is stopped; no error of it ends the process."""
 
     def __init__(
         self,
@@ -64,9 +64,9 @@ class Dispatcher:
         figures: DeliveryFigures = UNCOUNTED,
         through: PassThrough = at_once,
     ) -> None:
-        """`sender` makes what sends to targets of all kinds, `figures` hear what is counted.
+        """`sender` makes the sender for targets of all kinds, `figures` get the counts.
 
-        What is read comes `through` an agent, where the process has one.
+        Records come `through` an agent, if the process has one.
         """
         self._through = through
         self._settings = settings
@@ -94,7 +94,7 @@ class Dispatcher:
         self._thread.start()
 
     def stop(self) -> None:
-        """Finish what is under way, for a few seconds, and leave."""
+        """Finish the work under way, for a few seconds, and leave."""
         self._thread.stop()
         self._senders.stop()
 
@@ -112,7 +112,7 @@ class Dispatcher:
             while not self._thread.stopping.is_set():
                 self._turn(delivery_log)
             self._finish(delivery_log)
-        except FAILURES as error:  # whatever it is, Kafka has the state
+        except FAILURES as error:  # any error: Kafka has the state
             self._faults.warning(
                 "term ended", "deliveries start over from what is committed", cause=str(error)
             )
@@ -144,7 +144,7 @@ class Dispatcher:
             self._write(delivery_log)
 
     def _take(self, messages: list[librdkafka.Message]) -> None:
-        """Turn records into work; what is none is put aside with a reason."""
+        """Turn records into work; a record that is not a delivery is put aside with a reason."""
         for message, headers in zip(messages, headers_of(messages), strict=True):
             partition, offset = message.partition() or 0, message.offset() or 0
             if not self._progress[partition].fresh(offset):
@@ -181,7 +181,7 @@ class Dispatcher:
             self._senders.hand_in(pieces)
 
     def _collect(self, timeout_s: float) -> None:
-        """Take what has come to its end; wait so long for something."""
+        """Take ended work; wait so long for some."""
         try:
             while True:
                 work_id, work, answer = self._results.get(timeout_s > 0, timeout_s or None)
@@ -212,7 +212,7 @@ class Dispatcher:
         self._gathered.written()
 
     def _finish(self, delivery_log: DeliveryLog) -> None:
-        """Let posts that are under way come to their end, and write what they came to."""
+        """Let posts under way come to their end, and write their results."""
         deadline_ms = self._clock.monotonic_ms() + GRACE_MS
         while self._under_way and self._clock.monotonic_ms() < deadline_ms:
             self._collect(BUSY_S)
@@ -232,7 +232,7 @@ class Dispatcher:
         self._forget()
 
     def _forget(self) -> None:
-        """A term is over: what is still under way belongs to the dispatcher that reads it next."""
+        """A term is over: work still under way belongs to the dispatcher that reads it next."""
         self._term += 1
         self._senders.drop()
         self.silent.forget()

@@ -1,7 +1,7 @@
-"""Where a process that delivers counts: what deliveries came to, and what its Kafka clients tell.
+"""Counts of a process that delivers: results of deliveries, and figures of its Kafka clients.
 
-deliveries    reads deliveries and refused retries, and writes what follows from them
-targets       writes to topics that are targets
+deliveries    reads deliveries and refused retries, and writes follow-up records targets
+writes to topics that are targets
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ ClientTold = Callable[[str], Mapping[str, Any]]
 
 
 def silent_clients(_kind: str) -> Mapping[str, Any]:
-    """Nobody hears of clients."""
+    """Ignore figures of clients."""
     return {}
 
 
 def unlost(_topic: str, _offsets: int) -> None:
-    """Nobody hears of what was removed before it was read."""
+    """Ignore the count of records that were removed before they were read."""
 
 
 def unmeasured(_sent: Iterable[Sent]) -> None:
-    """Nobody measures how long targets take."""
+    """Ignore how long targets take."""
 
 
 class DeliveryFigures(NamedTuple):
-    """Who hears of what is counted."""
+    """The receivers of counts."""
 
     delivered: Told = untold
     clients: ClientTold = silent_clients

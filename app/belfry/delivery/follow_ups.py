@@ -1,12 +1,12 @@
-"""What is written when an attempt has ended: the records that follow from a step.
+"""Follow-up records: those that are written after the step of an attempt.
 
     Work ─► Answer ─► step_after ─► Step ─► follow_up ─► records, in one transaction
 
     step        records
-    Delivered   a lifecycle event, where the tenant is told or it took several attempts; an ACK,
-                where something waits for it
-    Failed      a lifecycle event; the record once more in the topic of what was given up
-    Again       a request for a one-shot that fires this very record at the next attempt's instant
+    Delivered   a lifecycle event, if the tenant is told or it took several attempts; an ACK,
+                if an event waits for it
+    Failed      a lifecycle event; the record once more in the topic of given-up deliveries Again
+    a request for a one-shot that fires this very record at the next attempt's instant
 
 The id of a retry is made of fire id, target and attempt, so a retry that is written twice is one
 schedule. All of it is pure: records are values, and the dispatcher writes them.
@@ -57,7 +57,7 @@ class Produced:
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """Topics that follow-up records go to, the frames before what is Avro, and what signs requests.
+    """Topics of follow-up records, the frames before Avro values, and the signer of requests.
 
     Workers that share a secret have a key for requests of users' tenants, and one for retries.
     Usage is counted for each `metering_ms`; 0: not at all.
@@ -66,7 +66,7 @@ class Places:
     schedules: str
     lifecycle: str
     undelivered: str
-    # What Avro records begin with: a registry's prefix, or that of single-object encoding.
+    # The first bytes of Avro records: a registry's prefix, or that of single-object encoding.
     request_head: bytes
     lifecycle_head: bytes
     request_key: bytes = b""
@@ -76,7 +76,7 @@ class Places:
 
 
 def follow_up(work: Work, step: Step, places: Places, now_ms: int) -> list[Produced]:
-    """What is written when an attempt has ended; `now_ms` is when, epoch ms.
+    """The records for an attempt that has ended at `now_ms`, epoch ms.
 
     A retry that would be larger than Kafka takes is given up.
     """
@@ -87,14 +87,14 @@ def follow_up(work: Work, step: Step, places: Places, now_ms: int) -> list[Produ
         return _given_up(work, TOO_LARGE, places, now_ms)
     if isinstance(step, Failed):
         return _given_up(work, step, places, now_ms)
-    # What took more than one attempt is told at every level: the last fires show it.
+    # A delivery with more than one attempt is told at every level: the last fires show it.
     is_told = work.state.tell or work.state.attempt > 1
     done = [told(work, step, places, now_ms)] if is_told else []
     return [*done, acknowledgement(work, places)] if work.state.acks else done
 
 
 def acknowledgement(work: Work, places: Places) -> Produced:
-    """The request that lets go on what waits for this fire."""
+    """The request that releases the event that waits for this fire."""
     event = work.event
     fields = {
         "tenant": event.tenant,
@@ -166,7 +166,7 @@ def told(work: Work, step: Delivered | Failed, places: Places, now_ms: int) -> P
 
 
 def metered(delivered: Mapping[str, int], places: Places, now_ms: int) -> list[Produced]:
-    """What is written of the usage of tenants, by how many of their events were delivered."""
+    """The records on tenants' usage, by the number of their delivered events."""
     if not places.metering_ms:
         return []
     from_ms, until_ms = period_of(now_ms, places.metering_ms)
@@ -180,7 +180,7 @@ def metered(delivered: Mapping[str, int], places: Places, now_ms: int) -> list[P
 
 
 def _given_up(work: Work, step: Failed, places: Places, now_ms: int) -> list[Produced]:
-    """What is written of a delivery that ends without having arrived."""
+    """The records for a delivery that ends without having arrived."""
     headers = _headers(work, work.state)
     why = (step.answer.code, step.answer.reason)
     letter = Produced(places.undelivered, work.key, work.value, headers)

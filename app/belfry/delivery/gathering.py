@@ -1,17 +1,17 @@
-"""What follows from deliveries, gathered until it is written in one transaction.
+"""Follow-up records of deliveries, gathered until they are written in one transaction.
 
 A transaction for each delivery would be most of the work, and each of them costs every partition of
-the requests one of its own.  So what follows from many is written together:
+the requests one of its own.  So the records of many deliveries are written together:
 
     12:00:00.000   the first delivery has ended; a retry is to be written
     12:00:00.090   130 more have ended                                  200 ms are not over
     12:00:00.120   one whose schedule waits for its acknowledgement     40 ms are: it is written
 
-An acknowledgement is waited for; a retry is not, being due in a second.  Where nothing is under way
-any more, or much has gathered, it is written at once.
+A schedule waits for an acknowledgement; a retry may be a little late, being due in a second. If no
+work is under way any more, or if many records have gathered, they are written at once.
 
-Positions, records and counts belong together.  All of them go in one commit, and what is not
-committed is forgotten together, when the term ends.
+Positions, records and counts belong together.  All of them go in one commit, and uncommitted ones
+are forgotten together, when the term ends.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ QUIET_MS: Final = 30_000.0
 # So many records are written at once.
 MUCH: Final = 500
 
-# Hears of what was committed: attempts by outcome, and what arrived by tenant.
+# Gets the committed counts: attempts by outcome, and arrivals by tenant.
 Told = Callable[[Counter[str], Counter[str]], None]
 
 
 def untold(_outcomes: Counter[str], _tenants: Counter[str]) -> None:
-    """Nobody counts."""
+    """Ignore the counts."""
 
 
 class Gathered:
-    """What is to be written; `told` hears of it once it is committed."""
+    """The records to be written; `told` gets their counts once they are committed."""
 
     def __init__(self, places: Places, told: Told) -> None:
         self.moved: set[int] = set()
@@ -54,7 +54,7 @@ class Gathered:
         self._quiet = False
 
     def count(self, work: Work, step: Step) -> None:
-        """Count what an attempt came to."""
+        """Count the result of an attempt."""
         outcome = "DELIVERED" if isinstance(step, Delivered) else "RETRIED"
         self._counts["FAILED" if isinstance(step, Failed) else outcome] += 1
         if isinstance(step, Delivered):
@@ -73,9 +73,9 @@ class Gathered:
         self._records += records
 
     def begin(self, progress: Mapping[int, DeliveryPosition], now_ms: float) -> None:
-        """Partitions are given: what was removed from them is written, and told, at once.
+        """Partitions are given: the count of removed records is written, and told, at once.
 
-        So is a position where there was none, for what is removed behind it later.
+        So is a first position, so that records removed behind it later are counted.
         """
         for partition, each in progress.items():
             if each.removed or not each.kept:
@@ -84,7 +84,7 @@ class Gathered:
     def pass_over(
         self, ends: Mapping[int, int], progress: Mapping[int, DeliveryPosition], now_ms: float
     ) -> None:
-        """Nothing is left before these offsets, by partition, but ends of transactions."""
+        """Only ends of transactions are left before these offsets, by partition."""
         for partition, offset in ends.items():
             if not progress[partition].read_to(offset):
                 continue

@@ -4,7 +4,7 @@
        ▲                                               │ a pause, doubled each time
        └── an answer ◄── one post is let through ◄─────┘
 
-Any answer, even a refusal, closes it: who answers holds up nobody.
+Any answer, even a refusal, closes it: a host that answers holds up no other.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from typing import Final
 FAILURES: Final = 5
 FIRST_PAUSE_MS: Final = 1_000
 LONGEST_PAUSE_MS: Final = 60_000
-# A host that nothing was sent to for so long is forgotten.
+# A host without a post for so long is forgotten.
 FORGET_MS: Final = 600_000
 
 
 @dataclass(slots=True)
 class Host:
-    """One host: posts under way, and what the last ones came to."""
+    """One host: posts under way, and the results of the last ones."""
 
     under_way: int = 0
     failures: int = 0
@@ -31,7 +31,7 @@ class Host:
     seen_ms: int = 0
 
     def closed_until_ms(self, now_ms: int) -> int:
-        """The instant before which nothing is sent; 0 where a post may go now."""
+        """The instant before which no post is sent; 0 if a post may go now."""
         if self.failures < FAILURES:
             return 0
         if now_ms < self.open_until_ms:
@@ -77,7 +77,7 @@ class Hosts:
         return self._hosts.setdefault(name, Host(seen_ms=now_ms))
 
     def _sweep(self, now_ms: int) -> None:
-        """Forget hosts that nothing was sent to for a while."""
+        """Forget hosts without a post for a while."""
         self._swept_ms = now_ms
         self._hosts = {
             name: host

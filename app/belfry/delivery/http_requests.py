@@ -1,8 +1,8 @@
-"""What goes over the wire: one POST, signed as Standard Webhooks says.
+"""The HTTP request: one POST, signed as Standard Webhooks says.
 
 The body is the payload, byte for byte. `webhook-id` is the fire's id and the same for every
-attempt; the time stamp is the attempt's. What the user's record carried in headers travels under
-the same names where HTTP can carry it, CloudEvents as their HTTP binding says (``ce-id``).
+attempt; the time stamp is the attempt's. The headers of the user's record travel under the same
+names if HTTP can carry them, CloudEvents as their HTTP binding says (``ce-id``).
 
     POST /hook HTTP/1.1
     webhook-id: 0b6e…                   deduplicate by it
@@ -39,7 +39,7 @@ _HOP: Final = "belfry-"
 
 
 class NoSecret(Exception):
-    """A target asks for a secret that this process does not have, or that is none."""
+    """A target asks for a secret that this process does not have, or that is malformed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,11 +59,11 @@ class Secrets:
     """
 
     def __init__(self, given: Mapping[str, str]) -> None:
-        """Values are one or more ``whsec_…``, the newest first; ValueError for what is none."""
+        """Values are one or more ``whsec_…``, the newest first; ValueError for a malformed one."""
         self._keys = {name: tuple(map(_key, text.split())) for name, text in given.items()}
 
     def keys(self, tenant: str, name: str) -> tuple[bytes, ...]:
-        """The keys to sign with; `NoSecret` where there are none that the tenant may use."""
+        """The keys to sign with; `NoSecret` if the tenant may use none of them."""
         owner, slash, _ = name.partition("/")
         keys = self._keys.get(name, ())
         if not keys or (slash and owner != tenant):
@@ -75,7 +75,7 @@ class Secrets:
 
 
 def _key(text: str) -> bytes:
-    """The bytes of a secret; ValueError says what a secret is."""
+    """The bytes of a secret; ValueError says the form of a secret."""
     try:
         key = b64decode(text.removeprefix(SECRET_PREFIX) + "==")
     except (BinasciiError, ValueError):

@@ -11,7 +11,7 @@ says what an attempt is, and when a host takes one.
 Posts begin a few at a time. Where more come than one core can send, they wait before their time-out
 runs. Begun all together, they would take turns, and time out together because this process is slow:
 each would be another attempt to be made, and the more of them, the fewer would arrive. First
-attempts go before what a host has failed to take once, of which one in eight is.
+attempts go before retries, except that every eighth post is a retry.
 """
 
 from __future__ import annotations
@@ -83,11 +83,11 @@ class HttpSender:
         self._loop.call_soon_threadsafe(self._begin, pieces)
 
     def drop(self) -> None:
-        """Give up what is under way: it is somebody else's now."""
+        """Give up the work under way: it belongs to another process now."""
         self._loop.call_soon_threadsafe(self._drop)
 
     def stop(self) -> None:
-        """Give up what is under way, and end."""
+        """Give up the work under way, and end."""
         if self._thread.is_alive():
             self._loop.call_soon_threadsafe(self._loop.stop)
             self._thread.join(STOP_S)
@@ -109,7 +109,7 @@ class HttpSender:
             await self._attempts.close()
 
     def _drop(self) -> None:
-        """Give up all that is under way; nothing of it comes back."""
+        """Give up all work under way; none of it comes back."""
         self._first.clear()
         self._again.clear()
         for task in self._tasks:
@@ -127,7 +127,7 @@ class HttpSender:
             self._loop.call_soon(self._begin_some)
 
     def _begin_some(self) -> None:
-        """Begin the next few; what is under way has its turn before those behind them."""
+        """Begin the next few; work under way has its turn before those behind them."""
         for _ in range(min(BEGUN_AT_ONCE, len(self._first) + len(self._again))):
             work_id, work = self._next()
             before = self._last_of_key.get(work.ordering_key)
@@ -153,15 +153,13 @@ class HttpSender:
     async def _deliver(
         self, work_id: WorkId, work: Work, before: asyncio.Task[None] | None
     ) -> None:
-        """One piece of work: wait for the one before it, try, and give it back whatever has
-        happened.
-        """
+        """One piece of work: wait for the one before it, try, and give it back after any result."""
         if before is not None:
             await asyncio.wait({before})
         assert self._attempts is not None, "work is begun after they were made"
         try:
             answer = await self._attempts.answer(work)
-        except Exception as error:  # whatever it is, the delivery has to go on
+        except Exception as error:  # any error: the delivery has to go on
             log.exception("an attempt ended in an error", fire_id=work.event.fire_id)
             answer = Answer(End.AGAIN, work.state.targets[0].url, "internal", str(error)[:300])
         self._finished(work_id, work, answer)

@@ -4,7 +4,8 @@
 looks at the end of the same topics, by the same rules, and takes a bounded time whatever they hold.
 
 Both topics of deliveries without an end are read on from look to look, and progress is asked for by
-a consumer that stays connected, so a look costs what has happened since the last one.
+a consumer that stays connected, so the cost of a look depends only on the records since the last
+one.
 
 An end that was told longer ago than the part of belfry.lifecycle that is looked at is not seen.
 Where there may be one, a delivery is called `attempted` and not `retrying`.
@@ -73,7 +74,7 @@ class LatestDeliveries:
         self._asked = LatestRecords(readers, settings.topic("deliveries"), LATEST, self.reader)
 
     def reader(self) -> Callable[[Message], PlacedLetter | None]:
-        """What makes letters of records, without payloads; None for one that is no delivery.
+        """A function that makes letters of records, without payloads; None for other records.
 
         It is for one look, in one thread.
         """
@@ -83,7 +84,7 @@ class LatestDeliveries:
             letter = letter_of(message, decoder)
             if letter is None:
                 return None
-            # What is only looked at holds no payloads: thousands are looked at together.
+            # Letters for a list hold no payloads: thousands are looked at together.
             event, state = replace(letter.work.event, payload=None), letter.work.state
             state = replace(state, targets=self._once(state.targets))
             work = replace(letter.work, value=b"", event=event, headers=[], state=state)
@@ -130,7 +131,7 @@ class LatestDeliveries:
         return [_unsure(each, since_ms) for each in latest.values()], seen.examined
 
     def _end_reader(self) -> Callable[[Message], tuple[int, DeliveryEnd | None]]:
-        """What makes of a lifecycle record when it was written, and the end that it tells."""
+        """A function from a lifecycle record to its time and the end that it tells."""
         decoder = Decoder("LifecycleEvent", self._look, only=True)
         return lambda message: (message.timestamp()[1], end_in(message, decoder))
 
@@ -147,7 +148,7 @@ class LatestDeliveries:
 
 
 class DispatchersProgress:
-    """What the group of dispatchers is done with, asked by a consumer that stays connected."""
+    """The progress of the group of dispatchers, asked by a consumer that stays connected."""
 
     def __init__(self, settings: SharedSettings) -> None:
         """It joins no group, and connects when it is first asked."""
@@ -183,7 +184,7 @@ class DispatchersProgress:
 
 
 def _unsure(letter: Letter, since_ms: int) -> Letter:
-    """The same, where the end of this attempt may have been told before what was looked at."""
+    """The same, if the end of this attempt may have been told before the records looked at."""
     if letter.code != RETRYING or letter.at_ms >= since_ms + CLOCKS_MS:
         return letter
     reason = "it failed and is tried again, or it has ended: its history tells"

@@ -1,4 +1,4 @@
-"""Properties of the two Kafka clients of a `DeliveryLog`: what writes, and what reads.
+"""Properties of the two Kafka clients of a `DeliveryLog`: the producer, and the consumer.
 
 `apart` is empty for the topic of deliveries, and tells each other topic's group, transactional id
 and file in the data directory apart.
@@ -13,7 +13,7 @@ from uuid import uuid4
 from belfry.kafka.client_properties import MESSAGE_TIMEOUT_MS
 from belfry.settings import DeliverySettings
 
-# Who reads requests waits for open transactions, so a dead process's must end soon.
+# Readers of requests wait for open transactions, so a dead process's must end soon.
 TRANSACTION_MS: Final = 5_000
 
 
@@ -33,19 +33,21 @@ def producer_properties(settings: DeliverySettings, apart: str) -> dict[str, Any
 
 
 def consumer_properties(settings: DeliverySettings, apart: str) -> dict[str, Any]:
-    """A static member (KIP-345) that reads what is committed and commits nothing by itself."""
+    """A static member (KIP-345) that reads committed records and does not commit by itself."""
     return {
         "fetch.wait.max.ms": 100,
         "queued.max.messages.kbytes": 16 * 1024,
         **settings.kafka_properties(),
         "group.id": f"{settings.cluster.app_id}.deliver{apart}",
-        # Who restarts gets its partitions back at once, instead of waiting for its own ghost.
+        # A restarted process gets its partitions back at once, instead of waiting for its old
+        # member.
         "group.instance.id": _own_id(settings.data_dir, apart),
         "session.timeout.ms": max(settings.session_timeout_ms, 6_000),
         "heartbeat.interval.ms": settings.heartbeat_interval_ms,
         "enable.auto.commit": False,
         "isolation.level": "read_committed",
-        # What is not in the log any more is not passed over in silence: `_begin` counts it.
+        # Records that are not in the log any more are not passed over in silence: `_begin` counts
+        # them.
         "auto.offset.reset": "error",
         "enable.partition.eof": True,
     }

@@ -1,12 +1,12 @@
-"""Deliveries without an end: what a dispatcher has not come to, and what waits for another attempt.
+"""Deliveries without an end: new ones, and those that wait for another attempt.
 
     1  the group's committed progress    which records of the topic of deliveries are done with
     2  belfry.lifecycle                  which deliveries were told to be DELIVERED or FAILED
-    3  belfry.deliveries                 what there was to deliver
+    3  belfry.deliveries                 all deliveries
 
-In this order: an end is told in the transaction that moves the progress, so what is done with in
-step 1 has been told by step 2.  That an event was delivered is told to tenants of level ALL alone,
-so of the others' deliveries only those show that no dispatcher has come to.
+In this order: an end is told in the transaction that moves the progress, so step 2 has the ends of
+all deliveries that are done in step 1. Only tenants of level ALL are told of an arrival. So for
+other tenants only deliveries show that no dispatcher has come to.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from belfry.tenants.deliveries import RETRIES
 
 # By how much the clocks of workers and dispatchers may differ.
 CLOCKS_MS: Final = 60_000
-# Codes of what is open: no dispatcher has come to it, or the next attempt is a schedule.
+# Codes of open deliveries: no dispatcher has come to it, or the next attempt is a schedule.
 WAITING: Final = "waiting"
 RETRYING: Final = "retrying"
 
@@ -61,7 +61,7 @@ def open_deliveries(settings: SharedSettings, before_ms: int) -> Iterator[Letter
 
 
 def judge(seen: DeliveryRecord, told: Ends, latest: dict[tuple[str, int], Letter]) -> None:
-    """Keep what is open of a delivery; its attempts come in any order."""
+    """Keep the open attempt of a delivery; its attempts come in any order."""
     event, state = seen.work.event, seen.work.state
     name = (event.fire_id, state.number)
     other = latest.get(name)
@@ -80,7 +80,7 @@ def judge(seen: DeliveryRecord, told: Ends, latest: dict[tuple[str, int], Letter
 
 
 def progress_of(settings: SharedSettings) -> dict[int, DeliveryPosition]:
-    """What the group of dispatchers is done with, by partition; it joins no group."""
+    """The progress of the group of dispatchers, by partition; it joins no group."""
     consumer = asking_consumer(settings)
     try:
         return asked_progress(settings, consumer)

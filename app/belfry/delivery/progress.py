@@ -1,15 +1,15 @@
 """How far a partition of the topic of deliveries has got, where records end out of order.
 
-A position alone would have to wait for the slowest post.  So what has ended beyond it is kept
-beside it, as the metadata of the committed offset: a bit for each offset, packed.  Who takes the
-partition over goes on from the position and leaves out what has ended.
+A position alone would have to wait for the slowest post.  So ended deliveries beyond it are kept
+beside it, as the metadata of the committed offset: a bit for each offset, packed. The next owner of
+the partition goes on from the position and leaves out the ended ones.
 
     offset    10  11  12  13  14  15           position 12: 10 and 11 have ended
     ended      ×   ×       ×       ×           metadata: 13 and 15 have, 12 and 14 have not
 
 Ends of transactions take offsets as well, which no reader gets.  The position passes over them, so
-where the topic's retention has removed what lies before an offset, all from the position up to
-there is counted as *removed*: records that nobody has come to, and the ends of their transactions.
+if retention has removed the records before an offset, all offsets from the position up to there
+count as *removed*: records that no dispatcher has come to, and the ends of their transactions.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ MOST_METADATA: Final = 4_096
 
 
 class DeliveryPosition:
-    """One partition's position, and what has ended beyond it."""
+    """One partition's position, and the ended deliveries beyond it."""
 
     def __init__(self, position: int, metadata: str = "", *, kept: bool = True) -> None:
         """Go on from a committed position; offsets that had ended are not `fresh`.
 
-        `kept` is False where the group has none yet, so that nobody could tell what was removed.
+        `kept` is False if the group has none yet, so that removed records cannot be counted.
         """
         self.position, self.kept = position, kept
         # Offsets that were removed before they had ended, until somebody has told of them.
@@ -51,19 +51,19 @@ class DeliveryPosition:
         return True
 
     def ended(self, offset: int) -> None:
-        """The work on this record is done, and what follows from it is being written."""
+        """The work on this record is done, and its follow-up records are being written."""
         self._ended.add(offset)
         self._advance()
 
     def read_to(self, offset: int) -> bool:
-        """No record lies between what was taken and this offset; whether the position moves."""
+        """No record lies between the last taken one and this offset; whether the position moves."""
         before = self.position
         self._read_to = max(self._read_to, offset)
         self._advance()
         return self.position > before
 
     def kept_from(self, offset: int) -> None:
-        """Nothing is kept before this offset: go on there, and count what had not ended."""
+        """No record is left before this offset: go on there, and count those that had not ended."""
         if offset > self.position:
             ended = sum(each < offset for each in self._former)
             self.removed += offset - self.position - ended
@@ -85,7 +85,7 @@ class DeliveryPosition:
         return offset < self.position or offset in self._former
 
     def metadata(self) -> str:
-        """What has ended beyond the position, as text for the committed offset."""
+        """The ended deliveries beyond the position, as text for the committed offset."""
         further = self._ended | {each for each in self._former if each > self.position}
         if not further:
             return ""
@@ -103,12 +103,12 @@ class DeliveryPosition:
             ended.discard(offset)
             self._former.discard(offset)
             self.position = offset + 1
-        # What was passed over meanwhile are ends of transactions.
+        # The offsets passed over meanwhile are ends of transactions.
         self.position = max(self.position, taken[0] if taken else self._read_to)
 
 
 def _offsets(position: int, metadata: str) -> set[int]:
-    """The offsets in a committed offset's metadata; none in what this version cannot read."""
+    """The offsets in a committed offset's metadata; empty if this version cannot read it."""
     try:
         packed = b64decode(metadata, validate=True)
         bits = packed[1:] if packed[:1] == b"\0" else zlib.decompress(packed[1:])

@@ -7,8 +7,8 @@
 So a secret is in no topic, and a new one counts from the next attempt on.
 
 They come from the same two places as the secrets that requests are signed with, with the same
-bounds (`policies/secrets.py`), and only the first line of each is used. What was read is used again
-for a second, so that a burst reads no file a thousand times.
+bounds (`policies/secrets.py`), and only the first line of each is used. A value is used again for a
+second, so that a burst does not read a file a thousand times.
 
 Which references a tenant may name was decided when its event fired, and stands in the delivery.
 Somebody who could write a delivery could name any of them, so none is read unless deliveries have
@@ -58,9 +58,9 @@ class References:
         trusted: bool = False,
         clock: Callable[[], float] = monotonic,
     ) -> None:
-        """`places` is None where only what came with the work is known.
+        """`places` is None if only values that came with the work are known.
 
-        `trusted` says that nobody but workers can make a delivery.
+        `trusted` says that only workers can make a delivery.
         """
         self._places = places
         self._trusted = trusted

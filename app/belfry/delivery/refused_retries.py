@@ -1,14 +1,14 @@
-"""Retries that a worker refused: what such a record says, and the end that its delivery gets.
+"""Retries that a worker refused: the content of such a record, and the end that its delivery gets.
 
 A retry is a request, so it can be refused: its dispatcher signs with a secret that the workers do
-not have, or the request is beyond some bound.  Nothing would follow then, and the delivery would
-stay open for ever.  So dispatchers read what was refused, and give such deliveries up:
+not have, or the request is beyond some bound.  No attempt would follow then, and the delivery would
+stay open for ever. So dispatchers read refused requests, and give such deliveries up:
 
     attempt 1: 503 ─► request for attempt 2 ─► refused ─► belfry.rejected ─► FAILED, retry_refused
                                                                              and a dead letter
 
-Where workers share a secret, only what was signed with it is believed: anybody who may write
-requests can have one refused that looks like a retry, and must not end deliveries by that.
+If workers share a secret, only a retry signed with it is believed: anybody who may write requests
+can have one refused that looks like a retry, and must not end deliveries by that.
 
 The module is pure.
 """
@@ -27,7 +27,7 @@ from belfry.wire.record import Headers
 from belfry.wire.worker_keys import Keys
 
 CODE: Final = "retry_refused"
-# What a worker adds to the headers of a request that it refuses.
+# Headers that a worker adds to a request that it refuses.
 _ADDED: Final = "belfry-error-"
 
 
@@ -52,7 +52,7 @@ class RetryReader:
         self._keys = keys
 
     def read(self, key: bytes | None, value: bytes | None, headers: Headers) -> RefusedRetry | None:
-        """The retry in a refused record; None where it is none.
+        """The retry in a refused record; None if the record is not a retry.
 
         Raises `NotSettled` for one that shows no signature of a worker's, or that is not whole.
         """

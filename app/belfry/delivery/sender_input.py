@@ -1,9 +1,9 @@
-"""What a child process is told: frames on their way to its standard input.
+"""The input of a child process: frames on their way to its standard input.
 
-A thread of its own writes them, so that who has something to say never waits for a child that does
-not read.  A child that reads nothing for `WEDGED_S` while there is something to read is killed;
-the process that listens to it then hears its end.  Memory is bounded by who puts frames in: the
-dispatcher, which has so many deliveries and bytes under way at most.
+A thread of its own writes them, so that a caller never waits for a child that does not read. A
+child is killed if it does not read for `WEDGED_S` while frames wait; the parent's reader then sees
+its end. The caller bounds the memory: a dispatcher has so many deliveries and bytes under way at
+most.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class SenderInput:
     def __init__(self, child: Popen[bytes], orders: bytes) -> None:
         """The child's standard input is a pipe, and from now on this object's alone.
 
-        `orders` is the first frame, whatever becomes of the others.
+        `orders` is the first frame, before all others.
         """
         assert child.stdin is not None, "the child reads from a pipe"
         self._child, self._pipe, self._orders = child, child.stdin, framed(orders)
@@ -50,13 +50,13 @@ class SenderInput:
                 self._changed.notify()
 
     def replace(self, frame: bytes) -> None:
-        """Have a frame written instead of all those that the child was not told yet."""
+        """Have a frame written instead of all those that wait for the child."""
         with self._changed:
             self._frames.clear()
             self.put(frame)
 
     def close(self) -> None:
-        """End the child's input; what it was not told yet, it never is."""
+        """End the child's input; frames that still wait are dropped."""
         with self._changed:
             self._closed = True
             self._frames.clear()
@@ -68,7 +68,7 @@ class SenderInput:
         """The thread: write the orders, then frames, until the input is closed or the child has
         ended.
         """
-        # Where the child has ended, who listens to it notices.
+        # If the child has ended, the thread that reads its answers notices.
         with suppress(OSError), self._pipe:
             self._write(self._orders)
             while (frame := self._next()) is not None:
@@ -81,7 +81,7 @@ class SenderInput:
             return None if self._closed else self._frames.popleft()
 
     def _write(self, frame: bytes) -> None:
-        """Write one frame whole, or kill a child that reads nothing."""
+        """Write one frame whole, or kill a child that does not read."""
         number, left = self._pipe.fileno(), memoryview(frame)
         room = select.poll()
         room.register(number, select.POLLOUT)

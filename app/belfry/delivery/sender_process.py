@@ -1,4 +1,4 @@
-"""The process that posts, and has nothing else: ``python -m belfry.delivery.sender_process``.
+"""The process that only posts: ``python -m belfry.delivery.sender_process``.
 
 It is started by `separate_sender.py`, without belfry's settings in its environment, and talks to
 strangers. It reads its orders and work from standard input and writes answers to standard output,
@@ -64,11 +64,11 @@ def write_frame(pipe: BinaryIO, frame: bytes) -> None:
 
 
 def main() -> None:
-    """Post what comes in until the input ends."""
+    """Post the incoming work until the input ends."""
     # Ctrl-C, or a supervisor, reaches all processes; the parent says when it is over.
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
-    # Whatever prints must not get between the answers.
+    # Output of a print must not get between the answers.
     answers = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     # Frames are bytes, so the text layer of stdin is not used.
@@ -85,7 +85,8 @@ def main() -> None:
     def finished(work_id: WorkId, _work: Work, answer: Answer) -> None:
         said = (answer.target, answer.code, answer.reason, answer.not_before_ms, answer.heard)
         sent = [(*each[:3], each.end.value, *each[4:]) for each in answer.sent]
-        # Who asked may have been killed: then the input has ended as well, and so does all this.
+        # The parent may have been killed: then the input has ended as well, and so does this
+        # process.
         with suppress(BrokenPipeError):
             write_frame(answers, orjson.dumps([work_id.offset, answer.end.value, *said, sent]))
 

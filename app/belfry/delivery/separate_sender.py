@@ -4,13 +4,13 @@
                ── breaks of hosts ──►
                ◄── JSON: number, answer ────
 
-The child talks to strangers, so nothing that it says is unpickled: it may only name work that was
-handed in, and say what came of it.  Nobody waits for it to read (`sender_input.py`).
+The child talks to strangers, so its output is never unpickled: it may only name work that was
+handed in, and give its result. No thread waits for it to read (`sender_input.py`).
 
-Where it ends by itself, another one is started, and what was under way comes back: as postponed,
-since nobody knows whether it was posted, and an event with a single attempt must not be given up
-for a crash that it has nothing to do with.  What was under way at `SUSPECT` crashes without an
-answer between them may be their cause: from then on each of them counts as an attempt.
+If it ends by itself, another one is started, and the work under way comes back. It comes back as
+postponed, since nobody knows whether it was posted, and an event with a single attempt must not be
+given up for a crash that it has not caused. Work that was under way at `SUSPECT` crashes without an
+answer between them may be their cause: from then on each crash counts as an attempt.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from belfry.settings import DeliverySettings, plain
 # Seconds for the child to end, and the pause before another one is started.
 STOP_S: Final = 5.0
 PAUSE_S: Final = 1.0
-# What a child may say at most: characters of a reason, bytes of an answer.
+# Limits of a child's output: characters of a reason, bytes of an answer.
 MOST_REASON: Final = 2_000
 MOST_ANSWER_BYTES: Final = 64 * 1024
 # Crashes in a row from which on work that was under way at each of them is charged an attempt.
@@ -114,14 +114,14 @@ class SeparateSender:
             self._sender_input.put(pickle.dumps(numbered))
 
     def drop(self) -> None:
-        """Give up what is under way: it is somebody else's now."""
+        """Give up the work under way: it belongs to another process now."""
         with self._lock:
             self._under_way.clear()
             self._sender_input.replace(pickle.dumps(None))
             self._tell_breaks()
 
     def stop(self) -> None:
-        """Give up what is under way, and end."""
+        """Give up the work under way, and end."""
         self._stopping.set()
         if self._child is None:
             return
@@ -155,7 +155,7 @@ class SeparateSender:
         self._tell_breaks()
 
     def _tell_breaks(self) -> None:
-        """Tell the child of all breaks, and of closes: it takes what is news to it."""
+        """Tell the child of all breaks and closes: it takes those that are new to it."""
         entries = self._breaks.entries(int(self._clock.wall_ms()))
         self._sender_input.put(pickle.dumps({"breaks": entries}))
 
@@ -179,7 +179,7 @@ class SeparateSender:
             self._replace(child)
 
     def _listen(self, child: Any) -> None:
-        """Take answers until there are none any more."""
+        """Take answers until the child's output ends."""
         try:
             while (frame := read_frame(child.stdout, MOST_ANSWER_BYTES)) is not None:
                 self._answered(frame)
@@ -188,7 +188,7 @@ class SeparateSender:
             child.kill()
 
     def _answered(self, frame: bytes) -> None:
-        """What the child says; ValueError and TypeError for what it may not say."""
+        """The answer in a line of the child; ValueError and TypeError for a bad one."""
         number, end, target, code, reason, not_before_ms, heard, sent = orjson.loads(frame)
         said = (str(target), str(code), str(reason)[:MOST_REASON])
         posts = tuple(_sent(*each) for each in sent[:MAX_TARGETS])
@@ -201,7 +201,7 @@ class SeparateSender:
             self._finished(*piece, answer)
 
     def _replace(self, child: Any) -> None:
-        """Start another process; what was under way in the one that ended comes back."""
+        """Start another process; work under way in the ended one comes back."""
         child.kill()
         log.warning("the process that posts has ended: starting another", code=child.wait())
         self._stopping.wait(PAUSE_S)
@@ -214,7 +214,7 @@ class SeparateSender:
             self._finished(work_id, work, self._interrupted(work))
 
     def _suspect(self) -> None:
-        """Remember what was under way when the child ended: one of it may be the cause."""
+        """Remember the work under way when the child ended: one piece may be the cause."""
         with self._lock:
             for _, work in self._under_way.values():
                 name = _name_of(work)
@@ -223,7 +223,7 @@ class SeparateSender:
                 del self._crashes[next(iter(self._crashes))]
 
     def _interrupted(self, work: Work) -> Answer:
-        """What a crash is for work that was under way: no attempt, unless it may be the cause."""
+        """The answer after a crash for work under way: an attempt only if it may be the cause."""
         crashes = self._crashes.get(_name_of(work), 0)
         end = End.AGAIN if crashes >= SUSPECT else End.POSTPONED
         reason = f"the process that posts ended amid the attempt ({crashes} times in a row)"
@@ -236,5 +236,5 @@ def _sent(target: Any, began_ms: Any, ended_ms: Any, end: Any, status: Any, code
 
 
 def _name_of(work: Work) -> tuple[str, int]:
-    """Which delivery it is, whatever the attempt."""
+    """The delivery's id, the same for every attempt."""
     return work.event.fire_id, work.state.number

@@ -1,11 +1,12 @@
-"""Deliveries whose retry was refused get their end, without anybody who asks for it.
+"""Deliveries whose retry was refused get their end, without a request for it.
 
     belfry.rejected ─► refused_retries.py ─► ONE TRANSACTION ─► belfry.lifecycle     FAILED
      (a group of its own, `….deliver.rejected`)             └─► belfry.undelivered   the delivery
 
 It is a member of a group as a dispatcher is, so each refusal is looked at by one process, and its
-position moves with what follows from it: one end, whatever is killed.  At most `BATCH` records are
-read in a turn.  What went wrong with Kafka ends the term, and the next begins at what is committed.
+position moves with its follow-up records: so a delivery gets one end, also after a kill. At most
+`BATCH` records are read in a turn. An error of Kafka ends the term, and the next begins at the
+committed positions.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from belfry.telemetry.limited import LimitedLogger
 BATCH: Final = 500
 # In a flood of refusals there is a transaction for this many seconds, or for a batch.
 GATHER_S: Final = 1.0
-# What is counted, among what follows from attempts at deliveries.
+# The name of the count, among those of attempts at deliveries.
 SETTLED: Final = "SETTLED"
 REFUSED: Final = "rejected"
 
@@ -49,9 +50,9 @@ class Settling:
         figures: DeliveryFigures = UNCOUNTED,
         through: PassThrough = at_once,
     ) -> None:
-        """`figures` hear of what was given up, once it is committed.
+        """`figures` get the count of given-up deliveries, once it is committed.
 
-        What is read comes `through` the agent of deliveries, where the process has one.
+        Records come `through` the agent of deliveries, if the process has one.
         """
         self._settings = settings
         self._topic = settings.topic(REFUSED)
@@ -73,7 +74,7 @@ class Settling:
         self._thread.stopping.set()
 
     def stop(self) -> None:
-        """End what is under way, and leave the group."""
+        """End the work under way, and leave the group."""
         self._thread.stop()
 
     @property
@@ -100,7 +101,7 @@ class Settling:
         self._progress.update(progress)
 
     def settle(self, refused: DeliveryLog, messages: list[Message]) -> None:
-        """Look at refused records, and write what follows with the positions behind them."""
+        """Look at refused records, and write follow-up records with the positions behind them."""
         # Where records were removed unread, or there was no position, one is to be written.
         begun = self._progress.items()
         moved = {number: each for number, each in begun if each.removed or not each.kept}

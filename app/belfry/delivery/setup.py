@@ -1,10 +1,10 @@
 """A dispatcher from settings, and a process that runs nothing else.
 
 A worker delivers beside its partitions, and posts in a thread of its own. `belfry worker --role
-deliver` runs `deliver_until_asked` alone, and there a child process posts. What differs is chosen
-in `deliverer_of`; the dispatcher itself is the same.
+deliver` runs `deliver_until_asked` alone, and there a child process posts. `deliverer_of` chooses
+between the two; the dispatcher itself is the same.
 
-Settings that mean nothing are told at start (`BadWebhookSettings`), and not at the first post.
+Bad settings are told at start (`BadWebhookSettings`), and not at the first post.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ log = structlog.get_logger("belfry")
 
 
 class BadWebhookSettings(ValueError):
-    """Settings of deliveries that mean nothing; the message says which."""
+    """Bad settings of deliveries; the message says which."""
 
 
 def means_of(
@@ -62,9 +62,9 @@ def means_of(
     tracing: Tracing | None = None,
     breaks: HostBreaks | None = None,
 ) -> SenderDependencies:
-    """What sending needs; `BadWebhookSettings` names a setting that means nothing.
+    """The parts for sending; `BadWebhookSettings` names a bad setting.
 
-    `tracing` is None where nothing is traced, `breaks` where nobody breaks hosts.
+    `tracing` is None without tracing, `breaks` without breaks of hosts.
     """
     try:
         allowed = networks(settings.webhook_private_networks)
@@ -112,9 +112,9 @@ def deliverer_of(
     figures: DeliveryFigures,
     through: PassThrough = at_once,
 ) -> Deliverer:
-    """What delivers, not started; it takes no more work than it can have files open.
+    """The deliverer, not started; it takes no more work than it can have files open.
 
-    Where the process does nothing else, what talks to strangers is a process of its own.
+    If the process only delivers, a child process does the posting.
     """
     places = Places(
         schedules=settings.topic("schedules"),
@@ -165,8 +165,8 @@ def _files() -> int:
 async def deliver_until_asked(deliverer: Deliverer) -> int:
     """Deliver and do nothing else; the exit code.
 
-    It returns when SIGTERM or SIGINT has come and what was under way has been written down, or
-    given up after the dispatcher's grace time.
+    It returns after SIGTERM or SIGINT, once the results of work under way are written, or the work
+    was given up after the dispatcher's grace time.
     """
     # Before there is a child that talks to strangers.
     close_to_own_user()

@@ -20,8 +20,8 @@ from belfry.telemetry.limited import LimitedLogger
 
 MOST: Final = 10_000
 NAMED: Final = 3
-# What nobody has tried for so long is not known to be silent still: its deliveries were given up,
-# or go elsewhere.
+# A host without a try for so long is not known to be silent still: its deliveries were given up, or
+# go elsewhere.
 REMEMBERED_MS: Final = 3_600_000.0
 
 log = structlog.get_logger(__name__)
@@ -55,7 +55,7 @@ class SilentHosts:
         return [silent[name][1] for name in self.names() if name in silent]
 
     def after(self, answer: Answer) -> None:
-        """Take in what an attempt came to; any answer, even a refusal, shows that a host is there.
+        """Take in the result of an attempt; any answer, even a refusal, shows that a host is there.
 
         An attempt that was postponed says nothing new of a host, unless it was for its silence.
         Targets of other kinds have no host.

@@ -1,4 +1,4 @@
-"""Address space that is nobody's public server: a table, and who says so.
+"""Addresses that belong to no public server: a table, with the source of each row.
 
 The rows are those of IANA's special-purpose registries for IPv4 and IPv6, both as last updated on
 2025-10-09 (iana.org/assignments/iana-ipv4-special-registry, .../iana-ipv6-special-registry).  Rows

@@ -27,7 +27,7 @@ MakeSender = Callable[[Finished], Sender]
 
 
 def traced(make: MakeSender, tracing: Tracing) -> MakeSender:
-    """What makes a sender whose attempts are traced.
+    """A factory of senders whose attempts are traced.
 
     A span is put into a queue when its attempt has ended, and never delays an answer.
     """

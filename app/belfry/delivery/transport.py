@@ -4,18 +4,18 @@ A further protocol is one more `Transport`, chosen by the scheme of the target's
 
 HTTP dials judged addresses only: the resolver judges each address of a name, and the socket is made
 for an address that is judged again, which covers addresses that stand in the URL itself. The name
-stays what TLS verifies. No redirects, no cookies, no proxies from the environment, and of the
-answer's body no more is read than keeps the connection usable. Nothing of an answer is told to
-anybody but its status and what it asks for in Retry-After: the tenant reads the reason, and a port
-that speaks another protocol would show its greeting there.
+stays what TLS verifies. No redirects, no cookies, no proxies from the environment, and only so much
+of the answer's body is read that the connection stays usable. Of an answer, belfry tells only its
+status and its Retry-After: the tenant reads the reason, and a port that speaks another protocol
+would show its greeting there.
 
     https://hooks.example.com/a ─► resolver: 10.0.0.5 is private: refused
     https://10.0.0.5/a          ─► nothing to resolve ─► socket factory: refused
     https://example.com         ─► 302 to http://169.254.169.254/        not followed
 
-So a tenant cannot make belfry ask what only the operator's network can reach (server-side request
-forgery). A name whose address changes between the two looks (DNS rebinding) is judged by the
-address that is dialled.
+So a tenant cannot make belfry call a server that only the operator's network can reach (server-side
+request forgery). A name whose address changes between the two looks (DNS rebinding) is judged by
+the address that is dialled.
 """
 
 from __future__ import annotations
@@ -43,14 +43,14 @@ KEEP_ALIVE_S: Final = 15
 
 
 class AddressRefused(OSError):
-    """An address that is not dialled; an `OSError`, so that aiohttp takes it for what it is."""
+    """An address that is not dialled; an `OSError`, so that aiohttp sees a failed connection."""
 
 
 class Transport(Protocol):
     """Sends one post; never raises, whatever the other side does."""
 
     async def post(self, post: Post) -> Answer:
-        """Send it and say what came of it."""
+        """Send it; returns the answer."""
 
     async def close(self) -> None:
         """Give connections back."""
@@ -73,7 +73,7 @@ class JudgedResolver(AbstractResolver):
         return found
 
     async def close(self) -> None:
-        """Close what resolves."""
+        """Close the resolver."""
         await self._inner.close()
 
 
@@ -166,14 +166,14 @@ def _judge(address: str, allowed: Networks) -> None:
 
 
 def _broken(error: Exception) -> str:
-    """What broke, without a word of the other side: what aiohttp says may quote its bytes."""
+    """The kind of failure, without words of the other side: messages of aiohttp may quote them."""
     number = error.errno if isinstance(error, OSError) else None
     what = os.strerror(number) if number else "no complete answer in HTTP/1.1 came"
     return f"{type(error).__name__}: {what}"
 
 
 def _not_connected(post: Post, error: aiohttp.ClientConnectorError) -> Answer:
-    """The answer where no connection came about, with what was in the way."""
+    """The answer if no connection came about, with the cause."""
     # An error of a certificate has no such attribute.
     cause = getattr(error, "os_error", None)
     if isinstance(cause, AddressRefused):

@@ -1,7 +1,7 @@
-"""What is under way: how many deliveries and bytes in all, and how many of them at each host.
+"""Work under way: how many deliveries and bytes in all, and how many of them at each host.
 
 Memory is bounded, so deliveries under way are.  No host may use all of that room up: each has a
-share, an eighth.  What happens where the share of a host is used up depends on the host:
+share, an eighth.  If the share of a host is used up, the next step depends on the host:
 
     it answers      WAIT     reading waits for it: the next post ends in a moment
     it hangs        SILENT   its deliveries are postponed, and those of other hosts go on
@@ -29,7 +29,7 @@ SHARE: Final = 8
 # A batch of the largest records may come on top.
 MOST_BYTES: Final = 64 * 1024 * 1024
 SILENT_HOST_MS: Final = 1_000.0
-# So long a delivery waits whose host does not answer.
+# A delivery waits for so long if its host does not answer.
 POSTPONE_MS: Final = 5_000
 
 
@@ -93,7 +93,7 @@ class UnderWay:
         return True
 
     def postponed(self, work: Work, now_ms: int) -> Answer:
-        """What a delivery comes to whose host is silent; `now_ms` is epoch ms."""
+        """The answer for a delivery to a silent host; `now_ms` is epoch ms."""
         reason = f"{self.share} deliveries wait for the host, and it does not answer"
         target, until_ms = work.state.targets[0].url, now_ms + POSTPONE_MS
         return Answer(End.POSTPONED, target, "host_silent", reason, until_ms)

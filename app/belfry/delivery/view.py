@@ -1,8 +1,8 @@
-"""What HTTP may know of a process that only delivers.
+"""The view of HTTP on a process that only delivers.
 
 It has the methods of a worker's view (`process/view.py`), so the same port shows either. It owns no
-partitions, and says so; what it tells of are its share of the deliveries, and the hosts that its
-child found silent.
+partitions, and says so; it tells of its share of the deliveries, and of the hosts that its child
+found silent.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ class DeliveryView:
         self._awaits = ""
 
     def awaits(self, what: str) -> None:
-        """What the start of this process waits for, as a clause; empty for nothing."""
+        """The cause for which the start of this process waits, as a clause; empty if none."""
         self._awaits = what
 
     def show(self, deliverer: Deliverer) -> None:
-        """Show what is delivered."""
+        """Show its share of the deliveries."""
         self._deliverer = deliverer
 
     def live(self) -> bool:
@@ -52,7 +52,7 @@ class DeliveryView:
         return AssignmentMap()
 
     def standbys(self) -> list[StandbyView]:
-        """It stands by for nobody."""
+        """It stands by for no partition."""
         return []
 
     def posting(self) -> Posting:

@@ -4,10 +4,10 @@
 
     value       the FiredEvent, as the receiver gets it
     headers     the user's, and `belfry-delivery`: targets, attempt, limits of retries
-    key         what is delivered in order among itself: a group, or a schedule
+    key         the ordering key: deliveries of a group, or of a schedule, go in order
 
-Anybody who may write to the topic can write nonsense there, so nothing of a record is believed
-before it was decoded, and what is no delivery says why. All of it is pure.
+Anybody who may write to the topic can write nonsense there, so a record is believed only after it
+was decoded, and one that is not a delivery gives the reason. All of it is pure.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class Work:
 
     @property
     def ordering_key(self) -> tuple[bytes, int]:
-        """What keeps its order among itself: a group, or a schedule, at one set of targets."""
+        """The ordering key: a group, or a schedule, at one set of targets."""
         return self.key, self.state.number
 
     @property
@@ -72,7 +72,7 @@ class Work:
 
     @property
     def hosts(self) -> list[str]:
-        """What this attempt may wait for: hosts with their ports, topics."""
+        """Places that this attempt may wait for: hosts with their ports, topics."""
         event = self.event
         order = self.state.order(event.schedule_id, event.occurrence)
         return [kind_of(target).share(target.url) for target in order]
@@ -91,16 +91,16 @@ Finished = Callable[[WorkId, Work, Answer], None]
 
 
 def work_of(key: bytes | None, value: bytes | None, headers: Headers, decoder: Decoder) -> Work:
-    """The work in a record; `NotADelivery` where there is none.
+    """The work in a record; raises `NotADelivery` if it has none.
 
-    Anybody who may write to the topic can write nonsense there, so nothing of a record is believed
-    before it was decoded.
+    Anybody who may write to the topic can write nonsense there, so a record is believed only after
+    it was decoded.
     """
     # A user may send a header of this name; belfry's own comes behind it.
     states = [given for name, given in headers if name == HEADER and given is not None]
     if value is None or not states:
         raise NotADelivery(f"the record has no value, or no header {HEADER}")
-    # Without the headers: one that frames the user's payload is none of this record's.
+    # Without the headers: one that frames the user's payload does not frame this record.
     record = decoder.record(value)
     if record is None:
         raise NotADelivery("the record's value is no FiredEvent")

@@ -1,5 +1,5 @@
 """One object per partition that joins schedules, wire, store and firing.
 
-Batches and instants go in, effects come out; the shell makes them true in one transaction and says
-what became of it.  `README.md` of this room draws the ownership states.
+Batches and instants go in, effects come out; the shell makes them true in one transaction and tells
+its end.  `README.md` of this room draws the ownership states.
 """

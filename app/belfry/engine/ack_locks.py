@@ -1,4 +1,4 @@
-"""Ack locks: what waits until a fire is acknowledged.
+"""Ack locks: rows that wait until a fire is acknowledged.
 
     serial fire      locks its group            others of the group are held behind the lock
     fire of N        locks its group while N of its fires are awaited; serial is N = 1
@@ -19,9 +19,9 @@ An example, of a group whose `s` are serial and whose `n` are not:
                                                                        leave, and
                                                                        s4 locks again
 
-While a lock is releasing, what it holds back moves to its tenant's backlog in due order, up to the
-next one that may lock it again.  A row that comes due meanwhile is held behind it, unless it is due
-before all that is held.  So nothing overtakes, and a step moves no more than it fires.
+While a lock is releasing, the rows that it holds back move to its tenant's backlog in due order, up
+to the next one that may lock it again.  A row that comes due meanwhile is held behind it, unless it
+is due before all that is held.  So nothing overtakes, and a step moves no more than it fires.
 
 A schedule's own lock, EVERY minute with `overlap`, where the fire of 12:00 is acknowledged at
 12:02:30:
@@ -32,8 +32,8 @@ A schedule's own lock, EVERY minute with `overlap`, where the fire of 12:00 is a
                                               and 12:03 fires if that one is acknowledged by then
     ALLOW        fires     fires      fires      fires
 
-A fire that is awaited is a record of the changelog.  Which locks are closed, and what they hold
-back, follows from these records: it is counted here, and a roll-back undoes the step's part.
+A fire that is awaited is a record of the changelog.  Which locks are closed, and which rows they
+hold back, follows from these records: it is counted here, and a roll-back undoes the step's part.
 
 The same in time, with the group's lock as a step leaves it:
 
@@ -43,8 +43,8 @@ The same in time, with the group's lock as a step leaves it:
     12:00:03.420   the next step fires n2 and s3                         locked by s3
     12:00:07.000   ACK of s3: n4 goes to the backlog, nothing is held    free
 
-Without an ACK of s1 the second line of the release comes at 12:05:00.000, and FAILED is told.  What
-a lock lets go fires in the next step, because the backlog is read from what is committed.
+Without an ACK of s1 the second line of the release comes at 12:05:00.000, and FAILED is told.  Rows
+that a lock lets go fire in the next step, because only committed rows of the backlog are read.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class AckLocks:
         # How many fires of a schedule are awaited; it is named as its own lock is.
         self._fires: Tracked[Lock, int] = Tracked(undo)
         self._releasing = Releasing(store, self._room, undo)
-        # Locks that hold what is due once somebody else is acknowledged (`dependents.py`).
+        # Locks that hold rows until the fire of another schedule is acknowledged (`dependents.py`).
         self.dependences: list[Lock] = []
         self._count()
         undo.forget()
@@ -182,7 +182,7 @@ class AckLocks:
     # -- closing, holding and releasing ----------------------------------------------------------
 
     def close(self, row: Pending, fire: tuple[bytes, int], terms: tuple[int, int, int]) -> None:
-        """Await the acknowledgement of a fire (its id, its instant), and lock what waits for it.
+        """Await the acknowledgement of a fire (its id, its instant); lock rows that wait for it.
 
         The terms are what it locks (bits `LOCKS_GROUP`, `LOCKS_OWN`), how long it is awaited (ms),
         and how many of its group may be awaited at once; `CompiledRule.awaits` has them.
@@ -216,7 +216,7 @@ class AckLocks:
         self.hold(unreadable_lock(row), row, record)
 
     def open(self, key: bytes) -> list[Held]:
-        """Await a fire no longer; what its locks let go, for the tenant's backlog."""
+        """Await a fire no longer; the rows that its locks let go, for the tenant's backlog."""
         record = self._store.named(key)
         assert record is not None, "what is opened was awaited"
         self._store.acked(key, record)
@@ -233,7 +233,7 @@ class AckLocks:
         return let_go
 
     def release(self) -> list[Held]:
-        """What all locks that are no longer closed let go, for the backlogs of their tenants."""
+        """The rows that all open locks let go, for the backlogs of their tenants."""
         return self._releasing.all()
 
     def _leaves_room(self, lock: Lock, key: bytes) -> bool:

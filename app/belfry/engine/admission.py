@@ -8,8 +8,8 @@
     a large payload                         the store where such payloads go answers
     requests a second, pending schedules    as many as `limits.py` counts
 
-Each refusal is a `Rejection` with the sentence that says what to do.  What the schedule itself does
-not allow is in `conditions.py`; who may write for a tenant at all is in `claims.py`.
+Each refusal is a `Rejection` with the sentence that says what to do.  Refusals by the schedule
+itself are in `conditions.py`; `claims.py` judges who may write for a tenant at all.
 
 Most tenants have none of these rules, and a request of theirs is asked five questions of its own
 fields and of the tenant's, without a call.
@@ -36,7 +36,7 @@ from belfry.wire.record import SourceRecord
 
 
 class Admission:
-    """What the policies of tenants allow in one partition.
+    """The limits that the policies of tenants set in one partition.
 
     `appended` says whether the timestamps of the batch that is taken in are the broker's: only
     these count for a rate.

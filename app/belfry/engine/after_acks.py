@@ -1,4 +1,4 @@
-"""After acknowledgements: what becomes of schedules that wait for one.
+"""After acknowledgements: the end of the wait of schedules that wait for one.
 
     ACK of x is taken in        what waits for x is due when the ACK arrived, and its delay later
     a group has ended           what waits for it is due now, and its delay later
@@ -15,9 +15,9 @@ One example, of y and z after x, where z has `latest_at` 12:10:
     12:06:00   y is given up, for nobody can acknowledge x any more
     12:10:00   z fires, without an acknowledgement
 
-An acknowledgement counts for those that were taken in before it, once.  A time-out is none.  All of
-it changes the rows of the schedules alone, in the step that took the ACK in, so a kill or a
-roll-back leaves either both or neither.
+An acknowledgement counts once, for schedules that were taken in before it.  A time-out does not
+count as one.  All of it changes the rows of the schedules alone, in the step that took the ACK in,
+so a kill or a roll-back leaves either both or neither.
 """
 
 from __future__ import annotations
@@ -52,8 +52,8 @@ from belfry.store.layout.records import (
 )
 from belfry.store.schedules import ScheduleStore
 
-# For so long nothing is left of a schedule before those that wait for it are given up: who replaces
-# it by a cancel and a create, or imports it later, is in time.
+# A schedule has to be gone for so long before those that wait for it are given up.  So it may be
+# replaced by a cancel and a create, or be imported later.
 GRACE_MS: Final = 60_000
 # Locks that one sweep looks at.
 LOOKS: Final = 200
@@ -76,13 +76,13 @@ class AfterAcks:
         self._dependents = waiting.dependents
         self._groups = GroupEnds(store, waiting.locks, undo)
         self._round: Iterator[Lock] = iter(())
-        # Since when nothing is left of whom somebody waits for; a new owner looks anew.
+        # Since when an awaited schedule has been gone; a new owner looks anew.
         self._gone_ms: dict[Lock, int] = {}
 
     # -- what ends a wait ------------------------------------------------------------------------
 
     def acknowledge(self, asked: Asked, step: Step) -> Reply:
-        """Carry an ACK out: what waits for the fire goes on, and who waits for its schedule."""
+        """Carry an ACK out: rows that wait for the fire, or for its schedule, go on."""
         fire_id = asked.request["fire_id"] or ""
         tenant, locks = asked.tenant.name_bytes, self._waiting.locks
         key = awaited_key(tenant, fire_id.encode())
@@ -122,7 +122,7 @@ class AfterAcks:
     def advance(
         self, step: Step, budget: Budget, let_go: AbstractSet[bytes] | None = None
     ) -> Budget:
-        """Walk on through groups; what is left of the budget.
+        """Walk on through groups; the rest of the budget.
 
         Where a log tells which names were `let_go`, no walk is made: how far one has come is in no
         log.  Those groups end that one of these waits for, unless a fire of theirs is awaited.
@@ -130,7 +130,7 @@ class AfterAcks:
         if let_go is not None:
             return budget.less(0, self._end_as_logged(let_go, step))
         for lock in list(self._dependents.fresh_groups):
-            # Who joined in this very step is seen by no walk: the next step begins one.
+            # No walk sees rows that joined in this very step: the next step begins one.
             if not (self._dependents.has_joined(lock) or self._is_quiet(lock.tenant)):
                 del self._dependents.fresh_groups[lock]
                 self._groups.watch(lock)
@@ -181,7 +181,7 @@ class AfterAcks:
     # -- what is looked at now and then ----------------------------------------------------------
 
     def sweep(self, step: Step) -> None:
-        """Look at some of those for whom somebody waits."""
+        """Look at some of the schedules that others wait for."""
         if not self._dependents.locks:
             return
         some = list(islice(self._round, LOOKS))
@@ -211,7 +211,7 @@ class AfterAcks:
         return waits or self._waiting.locks.awaits_fire_of(tenant, schedule_id)
 
     def _forget(self, lock: Lock) -> bool:
-        """Forget whom nobody waits for any more; whether that is so."""
+        """Forget a schedule that no other waits for any more; whether that is so."""
         if not self._dependents.forget_empty(lock):
             return False
         self._groups.forget(lock)

@@ -1,4 +1,4 @@
-"""Arrival: the instant that a request counts from, which is what *accepted* means.
+"""Arrival: the instant that a request counts from, which is the meaning of *accepted*.
 
     belfry.schedules   ──●──────────────────────────── append time, by the broker's clock
     owner                        ●──────────────────── read, perhaps days later

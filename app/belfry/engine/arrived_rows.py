@@ -4,10 +4,10 @@
                       └─ of another group, cut off, or of no such kind: the record is refused
 
 A row that cannot be read would stop the partition later, in the middle of a step, and each new
-owner again.  So all of a record is read first, and what is wrong with it is a reason to refuse it.
+owner again.  So all of a record is read first, and any fault in it is a reason to refuse it.
 
 Rows of a tenant that is spread are taken in: its policy may have come here before the source has
-heard of it, and what has left the source must not be lost.
+heard of it, and rows that have left the source must not be lost.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from belfry.store.layout.verdicts import decode_verdict, is_answer
 from belfry.wire.moves import unpack_rows
 
 _PREFIXES: Final = (keys.REQUEST_PREFIX, JOB_PREFIX, keys.AWAITED_PREFIX, CALENDAR_PREFIX)
-# What decoders raise for bytes that no release has written.
+# Errors of decoders for bytes that no release has written.
 _ODD: Final = (UnknownFormat, ValueError, KeyError, TypeError, AttributeError)
 _SHOWN: Final = 80
 # Instants of the years 1 to 9999: no others can be written in the headers of an event.
@@ -48,7 +48,7 @@ Decoded = Pending | Awaited | CalendarRow | None
 class ArrivedRow(NamedTuple):
     """A row under its key.  One that waits is ordered by the record that brought it.
 
-    `decoded` is what is in it, None where it is kept as it is.
+    `decoded` is its content, None if it is kept as it is.
     """
 
     name: bytes
@@ -89,7 +89,7 @@ def read_rows(body: bytes, offset: int, group: int, group_of: Callable[[str], in
 def _tenant_of(name: bytes) -> str:
     prefix = next((each for each in _PREFIXES if name.startswith(each)), b"")
     try:
-        # All of it is text: what forgets rows parts names by a byte that no text has.
+        # All of it is text: the code that forgets rows parts names by a byte that no text has.
         found, slash, _ = name[len(prefix) :].decode().partition("/")
     except UnicodeDecodeError:
         found = slash = ""

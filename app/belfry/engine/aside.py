@@ -10,12 +10,12 @@ the order of an asker's requests is kept.  A request that is refused unread chan
 is refused at once.
 
 The rows are in the step's transaction, which also moves the source position.  So each request has
-one outcome however often the owner changes, and a new owner goes on with what lies there.  A
+one outcome however often the owner changes, and a new owner goes on with the rows there.  A
 request that is taken in later is the record that was received: it counts from its own arrival, and
 its verdict names its own place.
 
-What a lane has no room for is refused (`aside_room.py`), and so is a request at an offset that
-something is set aside under already: it came from an input that was made anew.
+A request that its lane has no room for is refused (`aside_room.py`), and so is one at an offset
+that another request is set aside under: it came from an input that was made anew.
 
 A partition that only forwards has no state to set anything aside in.  A request that cannot be read
 there goes on unread to where the tenant lives that its record shows, in the order of the batch, and
@@ -71,7 +71,7 @@ class Unread(NamedTuple):
 
 
 class Split(NamedTuple):
-    """What of a batch is taken in, what waits, and what of the former is decided unread.
+    """A batch in parts: requests to take in, requests that wait, and those decided unread.
 
     `decided` is by offset: a refusal, or the partition to which the request goes on unread.
     """
@@ -82,7 +82,7 @@ class Split(NamedTuple):
 
 
 class Aside:
-    """What one partition has set aside, by lane, in the order in which it came.
+    """The requests that one partition has set aside, by lane, in the order in which they came.
 
     With `forwards_to` the partition only forwards, to these homes.
     """
@@ -168,7 +168,7 @@ class Aside:
         reference: Reference | None,
         refused: Mapping[Need, Rejection],
     ) -> Rejection | Unread | None:
-        """What becomes of a request that cannot be read, where it need not wait."""
+        """The outcome of a request that cannot be read, where it need not wait."""
         if reference is None:
             return None
         if isinstance(lane, Rejection):
@@ -189,7 +189,7 @@ class Aside:
     def ready(
         self, refused: Mapping[Need, Rejection]
     ) -> Iterator[tuple[SourceRecord, bool, Rejection | None]]:
-        """What can be taken in now, or is refused, each lane in its order; it waits no more.
+        """Requests that can be taken in now, or are refused, by lane; they wait no more.
 
         Tells of each whether its timestamp is the broker's, and why it is refused if it is.
         """
@@ -197,7 +197,7 @@ class Aside:
         while lanes:
             more: list[bytes] = []
             for lane in lanes:
-                # Who gave some now comes behind the others, also in the next step.
+                # A lane that gave some now comes behind the others, also in the next step.
                 self._lanes[lane] = self._lanes.pop(lane)
                 given = yield from self._some_of(lane, refused)
                 if given == AT_A_TIME:
@@ -207,7 +207,7 @@ class Aside:
     def _some_of(
         self, lane: bytes, refused: Mapping[Need, Rejection]
     ) -> Generator[tuple[SourceRecord, bool, Rejection | None], None, int]:
-        """What a lane gives before others have their turn; how many these are."""
+        """The requests that a lane gives before others have their turn, and their number."""
         held = self._lanes[lane]
         for given in range(AT_A_TIME):
             if not held:

@@ -1,7 +1,7 @@
 """How much may be set aside: requests and bytes, by lane and by account.
 
 A tenant's lane holds so many requests and bytes; further ones are refused.  The lanes of strangers
-share as much, for anybody can show a name.  Each of them may have a third of what is left free, so
+share as much, for anybody can show a name.  Each of them may have a third of the free room, so
 there is always some left for a lane that has none yet:
 
     lanes that take what they may      1     2     4     16     255
@@ -9,7 +9,7 @@ there is always some left for a lane that has none yet:
     left for the next lane          1875  1500  1071    395      29
 
 A tenant that sends much delays only itself, and a stranger that shows a thousand names gets less by
-each of them.  `claims.py` says what a lane and an account are, `aside.py` what is set aside.
+each of them.  `claims.py` explains lanes and accounts, `aside.py` the requests that are set aside.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ from belfry.schedules.rejections import Rejection
 MOST_RECORDS: Final = 10_000
 MOST_BYTES: Final = 16_000_000
 MOST_RECORD_BYTES: Final = 1_000_000
-# Of what strangers have together and is left free, a lane of them may have one part of so many.
+# A lane of strangers may have one part in so many of the room that is left free for all of them.
 STRANGERS_PARTS: Final = 3
 
 
 class AsideRoom:
     """How much is set aside, in requests and bytes, by lane and by account.
 
-    A batch is parted on a copy, so that what it would set aside counts for its own later requests
-    before any of it is set aside for good.
+    A batch is parted on a copy.  So requests that it would set aside count for its own later
+    requests, before any of them is set aside for good.
     """
 
     def __init__(self) -> None:
@@ -58,7 +58,7 @@ class AsideRoom:
             what = self._fits(lane, size, MOST_RECORDS, MOST_BYTES)
             what = what and f"{what} of the same tenant"
         else:
-            # What is left beside this request; at most so much is the lane's with it.
+            # The room that is left beside this request; the lane may have at most so much with it.
             records = (MOST_RECORDS - self._records[NOBODY] - 1) // STRANGERS_PARTS
             most_bytes = (MOST_BYTES - self._bytes[NOBODY] - size) // STRANGERS_PARTS
             what = self._fits(lane, size, records, most_bytes)
@@ -69,7 +69,7 @@ class AsideRoom:
         return Rejection("schema_unavailable", reason)
 
     def _fits(self, lane: bytes, size: int, records: int, most_bytes: int) -> str:
-        """What a lane has, where one more request is too much for it; else nothing."""
+        """The content of a lane for which one more request is too much; else nothing."""
         count, before = self._records[lane], self._bytes[lane]
         if count < records and before + size <= most_bytes:
             return ""

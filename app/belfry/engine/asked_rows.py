@@ -1,4 +1,4 @@
-"""The row that a request asks for: its definition, its instants, and what it goes on from.
+"""The row that a request asks for: its definition, its instants, and the row that it continues.
 
     request ─► rule (with the days of its calendar) ─► first instant ─► jitter ─► row
 
@@ -8,7 +8,7 @@
     update of anything else     the instant and the number of the row that it replaces
     debounced                   as below
 
-*Sliding* is what a debouncing request does to the schedule that waits.  The waiting row keeps in
+*Sliding* is the effect of a debouncing request on the pending schedule.  The waiting row keeps in
 `accepted_ms` when the first request of the run came (`schedules/debounce.py`):
 
     delay 5 min, longest wait 12 min
@@ -50,7 +50,7 @@ from belfry.wire.retries import is_put_back
 
 @dataclass(slots=True)
 class Asked:
-    """A valid request on its way to its verdict; `row` is what its name holds today.
+    """A valid request on its way to its verdict; `row` is the present row of its name.
 
     `generation` is that of the schedule (its life); a step that begins one sets it.  `accepted_ms`
     (epoch ms) is when the request arrived.
@@ -76,7 +76,7 @@ class AskedRows:
         self._calendars = calendars
 
     def row(self, asked: Asked, life: int, version: int, passed_ms: int = 0) -> Pending:
-        """The row that a request asks for; a rhythm begins after what has passed of another."""
+        """The row that a request asks for; a rhythm begins after the passed instants of another."""
         request = asked.request
         rule = encode_rule(rule_of(request, self._days(request)))
         nominal_ms, when = self._instant(asked, rule, passed_ms)
@@ -110,7 +110,7 @@ class AskedRows:
         return claimed(row)
 
     def passed_ms(self, old: Pending, step: Step) -> int:
-        """What the rhythm of before has passed, whatever its calendar says of it by now."""
+        """The last instant that the former rhythm has passed, by whatever days of its calendar."""
         if self._calendars is None or not has_calendar(old.extra):
             return passed_ms(old, 0)
         return passed_ms(old, self._calendars.passed_ms(old, step))
@@ -170,7 +170,7 @@ def goes_on(old: Pending, row: Pending) -> bool:
 
 
 def dependence(row: Pending) -> tuple[str | None, int | None, int | None] | None:
-    """Whom a schedule waits for, how long after the acknowledgement, and until when; None: nobody.
+    """The awaited schedule, the delay after its ACK, and the latest instant; None: no wait.
 
     `row` can be read by this release.
     """
@@ -195,8 +195,8 @@ def first_flags(row: Pending, standing: ExportedState | None) -> int:
 def slid(row: Pending, old: Pending | None, longest_ms: int) -> Pending:
     """The row that a debouncing request asks for, while `old` waits.
 
-    `row` is what the request would be by itself, `longest_ms` its `max_wait_ms`.  A new run begins,
-    and `row` stays as it is, where `old` is None (it cannot be read) or does not debounce.
+    `row` is the row that the request alone would give, `longest_ms` its `max_wait_ms`.  A new run
+    begins, and `row` stays as it is, where `old` is None (it cannot be read) or does not debounce.
     """
     if old is None or not old.extra or trigger_of(old.extra).rule.max_wait_ms is None:
         return row

@@ -1,13 +1,13 @@
-"""What is told of a fire that is awaited: its time is over, or the next occurrence is due.
+"""Reports of an awaited fire: its time is over, or the next occurrence is due.
 
     no ACK in time    FAILED, code ack_timeout, for fire 1 ── what waits for it goes on
     TERMINATE_OTHER   2 fires ── FAILED, code terminated, for fire 1 ── 1 is awaited no more
     CANCEL_OTHER      2 waits ── UPDATED, code cancel_other, for fire 1, once
                       ack of 1, or its time-out ── 2 fires
 
-belfry runs no work, so it can stop none.  It tells who does the work, by an event that names the
-fire.  What it was told is a bit of the awaited fire's row, so nothing is told twice after a kill.
-Which locks a fire closes, and what they hold back, is in `ack_locks.py`.
+belfry runs no work, so it can stop none.  It tells the service that does the work, by an event that
+names the fire.  A bit of the awaited fire's row says which event was sent, so none is sent twice
+after a kill.  `ack_locks.py` has the locks that a fire closes, and the rows behind them.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from belfry.wire.lifecycle import LifecycleEvent
 TERMINATED: Final = "terminated"
 CANCEL_ASKED: Final = "cancel_other"
 ACK_TIMEOUT: Final = "ack_timeout"
-# About what an event takes.
+# About the size of an event.
 EVENT_BYTES: Final = 300
 
 
@@ -40,7 +40,7 @@ def end_other(row: Pending, tenant: Tenant, waiting: Waiting, step: Step) -> Non
         return
     key, awaited = found
     for each, record in waiting.locks.open(key):
-        # It may have locked a group as well: amid a turn, what that held keeps its place.
+        # It may have locked a group as well: amid a turn, rows behind that lock keep their place.
         waiting.hold_again(each, record)
     step.effects.outcomes[Outcome.FAILED] += 1
     if Outcome.FAILED in tenant.written:
@@ -62,7 +62,7 @@ def ask_other(row: Pending, tenant: Tenant, waiting: Waiting, step: Step) -> Non
 
 
 def ack_timed_out(key: bytes, awaited: Awaited, tenants: StepTenants, step: Step) -> None:
-    """Tell of a fire that was not acknowledged in time: what waits for it goes on."""
+    """Tell of a fire that was not acknowledged in time: rows that wait for it go on."""
     step.effects.outcomes[Outcome.FAILED] += 1
     tenant = tenants.of_bytes(awaited_names(key)[0])
     if Outcome.FAILED in tenant.written:

@@ -7,11 +7,11 @@
     step 8'                               ────────────────────►     cursor c, DONE
 
 The place within a schedule is the instant of its last occurrence that was fired, and lies in the
-row of the job beside the end of its range, which is found when the schedule is begun: what it still
-waited for then fires by itself, also amid the job.  So each occurrence fires once, and with the id
-that follows from job, schedule and instant.  A schedule has its outcome when its range is done:
-TRIGGERED with the number, UNCHANGED where the range holds none.  What ends, or is defined anew,
-amid its range is left there.
+row of the job beside the end of its range, which is found when the schedule is begun: its pending
+occurrence at that time fires by itself, also amid the job.  So each occurrence fires once, and with
+the id that follows from job, schedule and instant.  A schedule has its outcome when its range is
+done: TRIGGERED with the number, UNCHANGED where the range holds none.  A schedule that ends, or is
+defined anew, amid its range is left there.
 
 These fires are extra ones, as those of a TRIGGER are: they lock nothing, wait for no lock, and
 count for no `max_fires`.
@@ -45,7 +45,7 @@ from belfry.store.layout.pending_bytes import is_one_shot
 from belfry.store.readable import why_unreadable
 from belfry.store.schedules import ScheduleStore
 
-# About what a fired record takes besides the user's value and headers.
+# About the size of a fired record without the user's value and headers.
 FIRED_BYTES: Final = 300
 
 
@@ -84,7 +84,7 @@ class Backfill:
         self._change = change
 
     def walk(self, work: JobAtWork, budget: Budget, step: Step) -> Walked:
-        """Walk on; what is counted one by one takes from the budget as fires do.
+        """Walk on; occurrences that are counted one by one take from the budget as fires do.
 
         Ends with the budget, with the room of the step, or with the last name of the job.
         """

@@ -17,8 +17,8 @@ is looked for in a hundred milliseconds, and a batch may hold thousands of such 
 says when a step's `time_is_up`, and the step stops amid the batch as well.  Others' events fire
 before the next one.
 
-What was set aside and can be read by now comes first in a step, in the order of its lanes, and not
-too much of it: others come between.
+Requests that were set aside and can be read by now come first in a step, in the order of their
+lanes.  Their number is limited: others come between.
 """
 
 from __future__ import annotations
@@ -57,10 +57,11 @@ class GapInSource(Exception):
 
 
 class WaysIn(NamedTuple):
-    """The ways in: `taker` is `intake`, or what tells of traces around it.
+    """The ways in: `taker` is `intake`, or the wrapper around it that tells of traces.
 
     `admission` has to know whether timestamps are the broker's; `waiting` isolates hot tenants.
-    Where the fast path is among the `culprits`, a batch goes the general way: that tells who it is.
+    Where the fast path is among the `culprits`, a batch goes the general way: that finds the
+    culprit.
     """
 
     fast_path: FastPath
@@ -98,7 +99,7 @@ class Batches:
         refused: Mapping[Need, Rejection],
         time_is_up: Callable[[], bool] = never,
     ) -> None:
-        """Take in what was set aside and can be read by now, or is `refused` by now."""
+        """Take in requests that were set aside and can be read, or are `refused`, by now."""
         for taken, (record, appended, why) in enumerate(self._aside.ready(refused), 1):
             self._admission.appended = appended
             self._taker.take(record, why or read_whole(self._reader, record, step), step)
@@ -119,7 +120,7 @@ class Batches:
         if batch.start != step.position:
             raise GapInSource(f"expected offset {step.position}, the batch begins at {batch.start}")
         effects = step.effects
-        # A batch is bounded itself, so what it brings along fits; what it sets off may not.
+        # A batch is bounded itself, so its own records fit; records that follow from it may not.
         effects.room = self._step_bytes + 2 * batch.size
         records, behind = batch.records, batch.next_position
         most = len(records) if self._few is None else self._few
@@ -139,9 +140,10 @@ class Batches:
             step.heard_ms = max(step.heard_ms, last[1])
 
     def _near_culprits(self, records: Sequence[SourceRecord]) -> int:
-        """How many of these to look at: not many behind the last for whom the step is done again.
+        """How many of these to look at: not many behind the last one that made the step fail.
 
-        There may be thousands of such, and what lies behind would be read anew for each of them.
+        There may be thousands of such requests, and those behind would be read anew for each of
+        them.
         """
         last = self._culprits.last_request
         if last is None:
@@ -186,7 +188,7 @@ class Batches:
         return last, batch.next_position
 
     def _others(self, start: int, keeping: Others) -> Others:
-        """What the fast path leaves to the general way, which it is blamed for where it raises."""
+        """Requests that the fast path leaves to the general way; where it raises, it is blamed."""
         try:
             yield from keeping
         except FAULTS as error:

@@ -1,16 +1,16 @@
-"""What a bulk job does to one schedule: the step of the table, a move, or nothing.
+"""The effect of a bulk job on one schedule: the step of the table, a move, or nothing.
 
     row under the name ─ does the filter match? ─► transition, or move ─► one outcome, told of
 
 A schedule is the job's business where it waits, was defined before the job was asked for, and fits
 the filter.  A request that defines a schedule anew while a job runs has the last word: the job
-leaves it as it is.  What fires meanwhile is over, and no business of the job's either.
+leaves it as it is.  A schedule that fires meanwhile is over, and no business of the job's either.
 
-What encrypts payloads anew is about all that waits under another key (`rekeying.py`).
+A job that encrypts payloads anew concerns all pending schedules under another key (`rekeying.py`).
 
 A move changes the instant of a one-shot and leaves all else: another version, the same place among
 events of one instant.  A delay counts from the same acceptance as before, so it changes with the
-instant.  What recurs is not moved: its rule says when it is due.
+instant.  A recurring schedule is not moved: its rule says when it is due.
 
     job at offset 900: MOVE by 1 h, prefix a
     a1  defined at offset 100, due 12:00     UPDATED, due 13:00, version + 1
@@ -54,13 +54,13 @@ from belfry.store.schedules import ScheduleStore
 from belfry.tenants.effective import Tenant
 from belfry.wire.lifecycle import LifecycleEvent
 
-# About what an outcome takes.
+# About the size of an outcome.
 OUTCOME_BYTES: Final = 300
 
 
 @dataclass(frozen=True, slots=True)
 class JobAtWork:
-    """A job at work: whose, under which id, and what it wants done with which schedules.
+    """A job at work: its tenant, its id, its action, and the schedules that it concerns.
 
     `row` is the job's row as the step found it, `wanted` the filter of `spec` as the store's
     lookups take it.
@@ -74,7 +74,7 @@ class JobAtWork:
 
 
 class BulkChange:
-    """Does to one schedule after the other what a job asks for."""
+    """Carries the action of a job out on one schedule after the other."""
 
     def __init__(
         self, place: SourcePartition, store: ScheduleStore, waiting: Waiting, culprits: Culprits
@@ -94,7 +94,7 @@ class BulkChange:
             raise
 
     def blame(self, error: BaseException, name: bytes) -> None:
-        """The step has failed amid what a job does to the schedule of this name."""
+        """The step has failed while a job changed the schedule of this name."""
         self._culprits.blame(error, (JOB, name), (JOB_UNTOLD, name))
 
     @property
@@ -199,7 +199,7 @@ class BulkChange:
         self._told(row.schedule_id, reply, work, step, (reply.version or row.version, life))
 
     def tell_gone(self, name: bytes, reply: Reply, work: JobAtWork, step: Step) -> None:
-        """The outcome for a schedule that was replaced, or ended, amid what a job did with it."""
+        """The outcome for a schedule that was replaced, or ended, while a job changed it."""
         _, _, schedule_id = name.partition(b"/")
         self._told(schedule_id, reply, work, step, (None, None))
 

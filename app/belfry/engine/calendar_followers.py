@@ -44,7 +44,7 @@ from belfry.store.readable import why_unreadable
 from belfry.store.schedules import ScheduleStore
 from belfry.wire.lifecycle import LifecycleEvent
 
-# About what an outcome takes.
+# About the size of an outcome.
 OUTCOME_BYTES: Final = 300
 
 Found = tuple[Pending, bytes]
@@ -77,7 +77,7 @@ class CalendarFollowers:
     # -- one schedule ----------------------------------------------------------------------------
 
     def settled(self, name: bytes, row: bytes, step: Step) -> bytes | None:
-        """What lies under the name of a schedule, once it has followed all changes."""
+        """The row under the name of a schedule, once it has followed all changes."""
         if not is_location(row):
             return row
         self.look(name, row, step)
@@ -163,7 +163,7 @@ class CalendarFollowers:
     # -- one schedule after the other ------------------------------------------------------------
 
     def advance(self, step: Step, names: int, changes: int) -> tuple[int, int]:
-        """Look at the next schedules, so many names and changes; what is left of both."""
+        """Look at the next schedules, so many names and changes; the rest of both budgets."""
         going = self._calendars.going()
         for key in self._turns(going):
             if names <= 0 or changes <= 0 or step.effects.room <= 0:
@@ -206,7 +206,7 @@ class CalendarFollowers:
         return names, changes
 
     def _look_at(self, name: bytes, place: bytes, step: Step) -> bool:
-        """The same as `look`; what the step has failed amid before keeps the days that it has."""
+        """The same as `look`; a schedule that the step has failed amid before keeps its days."""
         if self._culprits.some and pass_over(self._culprits, (CALENDAR, name), step):
             return False
         try:

@@ -17,7 +17,7 @@ asked for or comes due before its turn is looked at first, so nothing fires by t
 
 Instants up to the arrival of the change stay as they were.  A new instant lies after the arrival
 and after all that the schedule has passed.  It follows from the record and the row of the calendar
-alone: it matters not when it is derived, nor by whom, so a kill repeats nothing.
+alone: the time and the owner that derive it do not matter, so a kill repeats nothing.
 
     12:00:00.000   CALENDAR de: 25 December is off      UPDATED; the walk begins with the next step
     12:00:00.050   names a1 … a900 are looked at        cursor a900
@@ -62,7 +62,7 @@ SHOWN: Final = 20
 
 
 class Calendars:
-    """The calendars of one partition: what requests set, and which changes are not followed yet."""
+    """The calendars of one partition: their days, and the changes that are not followed yet."""
 
     def __init__(self, store: ScheduleStore, tenants: StepTenants, undo: UndoLog) -> None:
         self._store = store
@@ -71,7 +71,7 @@ class Calendars:
         self._known = Tracked(undo, {key: decode_calendar(row) for key, row in rows})
         going = {key: row for key, row in self._known.items() if row.under_way}
         self._going: Tracked[bytes, CalendarRow] = Tracked(undo, going)
-        # What this very step has changed: its schedules are not all to be seen yet.
+        # Calendars that this very step has changed: not all of their schedules can be seen yet.
         self._fresh: set[bytes] = set()
         undo.scratch(set.clear, self._fresh)
 

@@ -12,10 +12,10 @@ has room for 120:
     …                                                      3.6 s later the queue is empty
     event      carries nominal instant and occurrence number of the second that it stands for
 
-The schedule is one row in the queue, and the row remembers the next occurrence that was missed.
-What becomes due meanwhile is a later occurrence of the same row, so none overtakes another.  Each
-fire has the id that it would have had in time: a step that is rolled back fires the same ones again
-under the same ids.
+The schedule is one row in the queue, and the row remembers the next occurrence that was missed. An
+occurrence that becomes due meanwhile is a later one of the same row, so none overtakes another.
+Each fire has the id that it would have had in time: a step that is rolled back fires the same ones
+again under the same ids.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ from belfry.tenants.step_tenants import StepTenants
 class CatchUp:
     """Fires catch-up queues, as fast as the rate lets them.
 
-    The rate is that of the partition (`firing/rates.py`, 2 000 a second); tenants share what is
-    left of it in a step, and schedules of one tenant share what it gets.
+    The rate is that of the partition (`firing/rates.py`, 2 000 a second); tenants share the rest of
+    it in a step, and schedules of one tenant share its part.
     """
 
     def __init__(
@@ -83,7 +83,7 @@ class CatchUp:
         return fired
 
     def _fire_level(self, of: tuple[bytes, bytes], share: int, route: Route, step: Step) -> int:
-        """Fire what is left of a tenant's share for one level of its queue."""
+        """Fire the rest of a tenant's share for one level of its queue."""
         name, level = of
         queue = self._store.queue(IN_CATCH_UP, name, level)
         rows, _ = take(queue, Most(share, step.effects.room // 2))

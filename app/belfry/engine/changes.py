@@ -1,4 +1,4 @@
-"""What has changed since a schedule was kept: the zones, or the days of its calendar.
+"""Changes since a schedule was kept: of the zones, or of the days of its calendar.
 
 A schedule that comes due is looked at first, so that nothing fires by zones or days of before.
 

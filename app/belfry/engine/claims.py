@@ -1,10 +1,11 @@
-"""Claims: whether a request is from whom it says it is, where its tenant has to sign.
+"""Claims: whether a request is from the tenant that it names, where that has to sign.
 
 Checked wherever a request is first read and once more at its home, before anything is remembered
 under its name: a forged request leaves nothing but its rejection.
 
-A request whose schema is unknown cannot be read yet.  Asking for the schema is work, and what the
-same asker sends later has to wait behind it.  So before it is read, two things are told of it:
+A request whose schema is unknown cannot be read yet.  Asking for the schema is work, and later
+requests of the same sender have to wait behind it.  So before it is read, two things are told of
+it:
 
     account   who pays for the lookups: a tenant that is proven to ask, else `NOBODY` for all others
     lane      whose requests wait in a row: such a tenant, else one of 256 lanes of strangers
@@ -35,7 +36,7 @@ from belfry.tenants.effective import Tenant
 from belfry.wire.claims import proves, shown
 from belfry.wire.record import SourceRecord, stamp_of
 
-# Who cannot be known before the request is read.
+# The sender cannot be known before the request is read.
 NOBODY: Final = b""
 # No tenant's name holds this.
 STRANGER: Final = b"?"
@@ -94,7 +95,8 @@ def asker(record: SourceRecord, tenants: Tenants) -> bytes | Rejection:
 def claimed(record: SourceRecord) -> bytes:
     """The tenant that a record shows without a proof; empty where it shows none.
 
-    A name of more than 100 bytes is none: no tenant has one, and a key may have any length.
+    A text of more than 100 bytes does not count as a name: no tenant has such a name, and a key may
+    have any length.
     """
     stamp = stamp_of(record[4])
     name = (record[2] or b"").partition(b"/")[0] if stamp is None else stamp.encode()
@@ -113,7 +115,7 @@ def lane_of(record: SourceRecord, tenants: Tenants) -> bytes | Rejection:
 
 
 def account_of(lane: bytes) -> bytes:
-    """Who pays for what the requests of a lane need."""
+    """The account that pays for the lookups of a lane."""
     return NOBODY if lane.startswith(STRANGER) else lane
 
 

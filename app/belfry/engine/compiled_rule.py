@@ -5,9 +5,9 @@ by the rule's bytes.  HTTP targets are cut off first: they differ from schedule 
 
     record ─► bytes of the rule ─► without targets ─► CompiledRule (one for all that share it)
 
-What firing asks of each occurrence is an attribute here, worked out once: whether it recurs, its
-lateness limit, what it locks.  Threads of several partitions share the values and never change
-them.
+Each answer that firing needs for an occurrence is an attribute here, worked out once: whether it
+recurs, its lateness limit, its locks.  Threads of several partitions share the values and never
+change them.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ class CompiledRule:
     """A rule as firing asks for it; shared by all schedules of the rule.
 
     `max_fires` also ends a schedule without a limit, when the number of its next fire has no room
-    at rest.  `overlap` says what becomes of an occurrence that is due while the last fire is not
-    acknowledged; empty where it fires all the same.  `awaits` is what a fire locks, how long it is
-    awaited (ms), and how many of its group may be awaited at once; None where nothing waits for it.
+    at rest.  `overlap` decides about an occurrence that is due while the last fire is not
+    acknowledged; empty if it fires all the same.  `awaits` has the locks of a fire, how long it is
+    awaited (ms), and how many of its group may be awaited at once; None if nothing waits for it.
     `level` is that of its priority (`levels.py`).  A fire in time of a `simple` rule asks for
     nothing but the next occurrence.
     """

@@ -7,8 +7,8 @@
     oversize             its fired record would not fit the tenant's topic
     changed_too_often    its version has no room to grow
 
-Each gives the `Reply`, with the sentence that says what to do.  What a tenant's policy does not
-allow is in `admission.py`.
+Each gives the `Reply`, with the sentence that says what to do.  Refusals by a tenant's policy are
+in `admission.py`.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from belfry.store.layout.records import (
 from belfry.store.overlaid import Overlaid
 from belfry.tenants.effective import Tenant
 
-# The reply to a request that comes too late: code, and what has become of the schedule.
+# The reply to a request that comes too late: code, and the end of the schedule.
 ENDS: Final = {
     ENDED_FIRED: ("fired", "has fired"),
     ENDED_COMPLETED: ("completed", "was completed"),
@@ -45,7 +45,7 @@ def unexpected(expected: int, asked: Asked) -> Reply | None:
     """The reply to a request that counts on another version or generation, or None.
 
     `expected` is the field `expected_version`; `schedules.identity.expected_in` says how one number
-    holds both.  This is what HTTP calls If-Match (RFC 9110, 13.1.1):
+    holds both.  HTTP calls this If-Match (RFC 9110, 13.1.1):
 
         12:00   A reads      etag 7.2              generation 7, version 2
         12:01   B updates    etag 7.3
@@ -123,7 +123,7 @@ def over(asked: Asked) -> Reply:
 
 
 def over_since(asked: Asked, due_ms: int) -> Reply | None:
-    """The answer to an import of what has fired, or ended, after it was exported; None for others.
+    """The answer to an import of a schedule that fired or ended after its export; else None.
 
     A marker of a later due instant than the imported one says that this one is over as well.
     """
@@ -156,7 +156,7 @@ def used_up(asked: Asked, fires: int) -> Reply:
 
 
 def all_passed(row: Pending, until_ms: int) -> Reply | None:
-    """The reply to another rhythm with nothing due behind what has fired (epoch ms), else None."""
+    """The reply to another rhythm with nothing due behind the last fire (epoch ms), else None."""
     if row.nominal_ms > until_ms or not row.extra:
         return None
     reason = (

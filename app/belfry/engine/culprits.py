@@ -1,8 +1,8 @@
-"""Culprits: what a step has failed amid, which must not stop its partition.
+"""Culprits: the request or row that a step has failed amid, which must not stop its partition.
 
 A step that raises would raise again with each owner, and nothing else of the partition would fire.
 So code that does something for one request, or for one schedule, says so where it raises (`blame`).
-The step is forgotten then, and done again from its begin; who is blamed gets no second chance:
+The step is forgotten then, and done again from its begin; the blamed one gets no second chance:
 
     a request     ─► refused (`check_failed`); where that raises too, refused without a word of it
     a due row     ─► held by itself, like one that cannot be understood, until there is a new owner
@@ -11,14 +11,14 @@ The step is forgotten then, and done again from its begin; who is blamed gets no
     12:00:00.000   fires a, b; takes in 17, 18: raises amid 18              forgotten
     12:00:00.004   fires a, b; takes in 17, 18 is refused, takes in 19      committed
 
-What raises with nobody to blame, or with somebody who was blamed before, is raised: the partition
-is taken over anew.  So is what may be no fault of belfry's: a disk, a store that is damaged, a
-record of a later release, no memory left.
+An error with nobody to blame, or with a culprit that was blamed before, is raised: the partition is
+taken over anew.  So is an error that may be no fault of belfry's: a disk, a store that is damaged,
+a record of a later release, no memory left.
 
 Each of them costs the step once more, so one that has dealt with `MOST_DEALT` ends: its time is up,
 and walks through names go on with the next step.  A flood of them makes short steps, and no long
-one.  How many a step deals with depends on nothing but what it meets, so who plays its log again
-comes to the same end.
+one.  How many a step deals with depends only on its input, so a playback of its log comes to the
+same end.
 
 A culprit is known until a step in which it was dealt with is committed, or until it was not met
 again in many steps.  All of this belongs to the partition's thread.
@@ -32,19 +32,19 @@ from typing import Final, NamedTuple
 
 from belfry.store.readable import UNREADABLE
 
-# What a fault of the program raises; an error of a disk, of a store or of a lock is none of these.
+# Errors of a fault of the program; those of a disk, of a store or of a lock are not among them.
 FAULTS: Final = (*UNREADABLE, NameError)
 # Errors that are no fault of a request, wherever they are raised.
 NO_FAULTS: Final = (MemoryError, OSError)
 
-# What is blamed: its kind, then the offset of a request (or of the first of a batch), the record of
+# The culprit: its kind, then the offset of a request (or of the first of a batch), the record of
 # a row, or a name.
 Culprit = tuple[str, Hashable]
 REQUEST: Final = "request"
 PLAIN: Final = "plain requests"
 UNTOLD: Final = "request, untold"
 DUE: Final = "due"
-# What a job does with a schedule; where it cannot even be refused; what calendars and zones do.
+# The work of a job on a schedule; where it cannot even be refused; work of calendars and zones.
 JOB: Final = "job"
 JOB_UNTOLD: Final = "job, untold"
 CALENDAR: Final = "calendar"
@@ -64,9 +64,9 @@ Part = Callable[[], object]
 
 
 class Fault(NamedTuple):
-    """What a step has failed with: the error's type, and the lines that led to it.
+    """The failure of a step: the error's type, and the lines that led to it.
 
-    Its message is left out, for it may have a part of what a user wrote in it.
+    Its message is left out, for it may quote a part of a user's text.
     """
 
     kind: str
@@ -74,13 +74,13 @@ class Fault(NamedTuple):
 
     @classmethod
     def of(cls, error: BaseException) -> Fault:
-        """What is told of an error; it is called where the error was caught."""
+        """The report of an error; it is called where the error was caught."""
         kind = type(error).__name__
         return cls(kind, f"{''.join(format_tb(error.__traceback__)[-MOST_LINES:])}{kind}")
 
 
 class Culprits:
-    """Who is blamed in one partition, and for what.
+    """The culprits of one partition, and their failures.
 
     `some` says whether anybody is, which is all that is asked where nothing has ever failed.
     """
@@ -107,7 +107,7 @@ class Culprits:
         return is_new
 
     def of(self, kind: str, which: Hashable) -> Fault | None:
-        """What the step has failed with amid this, which is dealt with now; None: it has not."""
+        """The failure of the step amid this, which is dealt with now; None: there was none."""
         found = self._known.get((kind, which))
         if found is not None:
             self._dealt.add((kind, which))
@@ -129,7 +129,7 @@ class Culprits:
         self._dealt.clear()
 
     def committed(self) -> None:
-        """The step is committed: whom it has dealt with is forgotten."""
+        """The step is committed: the culprits that it has dealt with are forgotten."""
         if not self.some:
             return
         self._steps_left -= 1

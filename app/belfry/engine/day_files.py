@@ -1,14 +1,14 @@
-"""Payloads of what is due far ahead: out of their rows into day files, and back a day before.
+"""Payloads of schedules due far ahead: out of their rows into day files, and back a day before.
 
     row with its payload    gathered, a day's at a time ─► its file is written ─► a reference
     row with a reference    its file is read ─► the payload again ─► fires, as ever
                               └ not in time ─► held behind a lock ─► read ─► fires late, whole
 
-This is the part that reads and changes rows.  Who writes and reads files is the shell
-(`partitions/day_files.py`): a file is there, whole, before a step refers to it, and what was read
-is checked by size and digest before it is a payload again.
+This is the part that reads and changes rows.  The shell writes and reads the files
+(`partitions/day_files.py`): a file is there, whole, before a step refers to it, and bytes that were
+read are checked by size and digest before they are a payload again.
 
-A row changes only if it is still, byte for byte, what was gathered, or still refers to the very
+A row changes only if it is still, byte for byte, the gathered one, or still refers to the very
 place that was read.  So a request that comes meanwhile has the last word, and a step that is rolled
 back is done again by the same call.
 """
@@ -88,7 +88,7 @@ class DayFileRows:
 
     `awaited` are files that something due waits for, the longest first; read from any thread.
     `recalled` are those that a request wants back.  `changed` and `damaged` are how many rows the
-    last call has changed, and how many payloads were not what their rows say.
+    last call has changed, and how many payloads did not match their rows.
     """
 
     def __init__(
@@ -101,7 +101,7 @@ class DayFileRows:
         self._find_held()
 
     def _find_held(self) -> None:
-        """Know what is awaited by rows that a former owner has held."""
+        """Learn which files are awaited by rows that a former owner has held."""
         for lock in self._waiting.locks.releasing:
             if lock.name == UNREADABLE_LOCK:
                 for _, record in self._store.locked(*lock):
@@ -165,7 +165,7 @@ class DayFileRows:
                 yield at, record
 
     def _behind(self, tenant: bytes) -> Place | None:
-        """The next place: what isolated tenants have waiting lies in their backlogs."""
+        """The next place: pending rows of isolated tenants lie in their backlogs."""
         left = [each for each in self._waiting.hints if each > tenant]
         return Place(min(left)) if left else None
 

@@ -5,11 +5,11 @@
                                                  the record came with `belfry-retry`
 
 A consumer has handed such a record over and committed its offset, so its tenant has to be able to
-find it, without rights on what belongs to others.  Both records are in the transaction of the step.
+find it, without rights on records of others.  Both records are in the transaction of the step.
 
-A letter is written where a request is known to be its tenant's and to be at home: what is not
-signed as it should be, or cannot be read, lies in `belfry.rejected` alone.  So does a letter while
-its topic cannot be written to: nobody else waits for it.
+A letter is written where a request is known to be its tenant's and to be at home: a request that is
+not signed as it should be, or cannot be read, lies in `belfry.rejected` alone.  So does a letter
+while its topic cannot be written to: nobody else waits for it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from belfry.tenants.step_tenants import StepTenants
 from belfry.wire.record import SourceRecord, size_of
 from belfry.wire.retries import is_put_back, letter_headers
 
-# What the headers that say why may take.
+# The most bytes of the headers that say why.
 WHY_BYTES: Final = 12_000
 
 
@@ -49,7 +49,7 @@ class DeadLetters:
         asked_ms: int,
         step: Step,
     ) -> Reply:
-        """Refuse a request that is at home and its tenant's; the tenant gets what was put back.
+        """Refuse a request that is at home and its tenant's; the tenant gets it if it was put back.
 
         A repeat is no second letter.  One that the topic does not take whole is cut, and says so.
         """

@@ -1,4 +1,4 @@
-"""Deliveries: what a fire adds to the topic of deliveries, beside its fired record.
+"""Deliveries: the record that a fire adds to the topic of deliveries, beside its fired record.
 
 A schedule's own targets come first, else its tenant's.  Each delivery is a `FiredEvent` with the
 headers of the fired record and a state of its own; it is written in the transaction of the fire, so

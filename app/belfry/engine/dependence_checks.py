@@ -1,4 +1,4 @@
-"""Whether a schedule may wait for whom its request names: asked of the state, when it is taken in.
+"""Whether a schedule may wait for the one that its request names: asked of the state at intake.
 
     its tenant is spread                no: an acknowledgement is seen in one partition
     as many wait for that one           no
@@ -9,8 +9,8 @@
     z waits for y ─► y waits for x ─► x is due at 12:00          asked for in this order of arrows:
     x after z: circular_wait, for the way from z leads to x      x first, then y, then z
 
-A group may be empty: then all of it are acknowledged.  What the request alone tells, such as a name
-that is too long, is in `triggers/acknowledged.py`.
+A group may be empty: then all of it are acknowledged.  Checks of the request alone, such as of a
+name that is too long, are in `triggers/acknowledged.py`.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class DependenceChecks:
         self._locks, self._dependents = waiting.locks, waiting.dependents
 
     def problem(self, asked: Asked) -> Reply | None:
-        """Why a schedule may not wait for whom its request names, or None."""
+        """Why a schedule may not wait for the one that its request names, or None."""
         request, tenant = asked.request, asked.tenant
         if tenant.spread > 1:
             return _refused(

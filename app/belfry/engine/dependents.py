@@ -3,15 +3,15 @@
     y, z  after the acknowledgement of x        behind the lock `d` + x    y  z
     all   when all of group g are acknowledged  behind the lock `e` + g    all
 
-Each lies in the place that `layout/dependence.py` names, so the store itself says who waits for
-whom: a replay, a roll-back and a take-over need nothing else.  Here is remembered for whom somebody
-waits, so that an acknowledgement that nobody waits for costs one look into a dictionary, and when
-the first of them is due without one.
+Each lies in the place that `layout/dependence.py` names, so the store itself says which schedule
+waits for which: a replay, a roll-back and a take-over need nothing else.  The awaited schedules are
+remembered here, so that an acknowledgement that nobody waits for costs one look into a dictionary.
+So is the instant at which the first dependent is due without one.
 
     bounds    12:05 d/x    12:30 e/g        the first row of each lock, by its place
 
-An entry of the bounds may be too early, never too late: who is looked at and not due is entered
-anew.  What becomes of dependents is in `after_acks.py`.
+An entry of the bounds may be too early, never too late: a schedule that is looked at and not due is
+entered anew.  `after_acks.py` ends the waits of dependents.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Dependents:
             if (due_ms := store.first_locked_ms(*lock)) is not None and due_ms < FAR_MS
         ]
         heapify(self._bounds)
-        # What joined in this step: no scan sees it yet.
+        # Rows that joined in this step: no scan sees them yet.
         self._joined: dict[Lock, list[bytes]] = {}
         undo.scratch(dict.clear, self._joined)
 
@@ -64,7 +64,7 @@ class Dependents:
         return self._bounds[0][0] if self._bounds else None
 
     def hold(self, row: Pending, record: bytes) -> None:
-        """Let a schedule wait for whom its rule names."""
+        """Let a schedule wait for the one that its rule names."""
         lock = Lock(row.tenant, dependence_of(record))
         self._store.move(row.name, record, Location(BEHIND_LOCK, *row.sort_key, lock.name))
         self._joined.setdefault(lock, []).append(row.name)
@@ -88,7 +88,7 @@ class Dependents:
         ]
 
     def names(self, lock: Lock) -> list[bytes]:
-        """Who waits behind a lock, in due order; what came in this step is at the end."""
+        """The schedules behind a lock, in due order; those that came in this step come last."""
         lying = [decode_pending(record).name for _, record in self._store.locked(*lock)]
         known = dict.fromkeys([*lying, *self._joined.get(lock, ())])
         return [name for name in known if self._is_behind(lock, name)]
@@ -123,7 +123,7 @@ class Dependents:
         return list(found)
 
     def _due_behind(self, lock: Lock, now_ms: int) -> list[bytes]:
-        """Who is due behind one lock; the bound of the next one is entered."""
+        """The due schedules behind one lock; the bound of the next one is entered."""
         found: list[bytes] = []
         for key, record in self._store.locked(*lock):
             due_ms = keys.due_of(key)

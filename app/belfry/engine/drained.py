@@ -1,4 +1,4 @@
-"""The end of a minute bucket: its minute has passed, and what was due in it has left.
+"""The end of a minute bucket: its minute has passed, and all rows due in it have left.
 
     12:00:10   the last schedule of 12:00 fires          emptied, but others may still come into it
     12:01:00   the minute is over, and it is still empty    drained: told with the next commit

@@ -1,4 +1,4 @@
-"""What a fired record has besides the user's bytes, where its tenant's policy asks for it.
+"""The parts of a fired record besides the user's bytes, where its tenant's policy asks for them.
 
     source       belfry-source: belfry.schedules/3/4711    topic, partition and offset of a request
     CloudEvents  ce_specversion, ce_id, ce_source, ce_type, ce_time

@@ -1,4 +1,4 @@
-"""What is due in a partition: when there is something to do, and in which order a step does it.
+"""Due work of a partition: when there is something to do, and in which order a step does it.
 
     waits in                    is due
     the timeline                at the first row's due instant
@@ -11,8 +11,8 @@
                                                               ─► waits that are over end
 
 Catching up comes last and has a little room even where live events take all of it, so that it comes
-to an end.  A backlog may hold what is due up to the scan position; so it waits where a clock went
-back, or an event would fire before its instant.
+to an end.  A backlog may hold rows that are due up to the scan position; so it waits where a clock
+went back, or an event would fire before its instant.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ LEAST_SHARE: Final = 16
 
 
 class DueWork:
-    """What is due in one partition; instants are epoch ms.
+    """The due work of one partition; instants are epoch ms.
 
     `first_ms` is the due instant of the timeline's first row behind the scan position, None for no
     row; it is read from any thread.
@@ -59,7 +59,7 @@ class DueWork:
         self._after_acks = after_acks
 
     def look(self, scan: ScanPosition) -> None:
-        """See what the timeline begins with, as far as it has not been emptied."""
+        """See the first row of the timeline, as far as it has not been emptied."""
         self.first_ms = self._store.first_due_ms(scan.next)
 
     def next_ms(self, scan: ScanPosition) -> int | None:

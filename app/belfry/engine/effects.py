@@ -1,4 +1,4 @@
-"""What one step of a partition wants to happen: all of it in one transaction, or none.
+"""The effects of one step of a partition: all of them in one transaction, or none.
 
 Made per event, so entries are plain tuples; the shell produces them and never looks inside.
 
@@ -123,21 +123,19 @@ class Effects:
     `rows` are changelog records by key (None: tombstone), the last one of a key wins.  `unframed`
     are tenants whose envelopes were made before their head was known: such a step is not committed.
     `unreadable` are schedules (changelog key, why) that were due and cannot be understood here.
-    `failed_checks` are for the log: where checks have raised (`unforeseen.py`).
-    `objects` are large payloads by tenant and digest: they are stored before the commit.
-    `move_ends` are moves of key groups that are over; the home tells of them.
-    `non_transactional` are topics whose fired records need not be in the transaction, only be there
-    before it.
-    `drained` are buckets that had ended when the step was committed; they are filled in then.
-    `lateness` has how late each fire of a tenant was; `refused` counts refusals by the tenant that
-    they name, and `accepted` what was accepted of each.  `bulk` counts what jobs did, by
-    action and outcome.  `metered` is for the metering topic.  `traced` is what spans are made of
-    (`engine/traces.py`); empty where nothing is traced.
-    `now_ms` is the instant of the step, as its records say it.
-    `room` is how many bytes may still join.  A part that adds what its own input does not bound
-    takes from it, and what comes when it is used up waits for the next step.  It may go below zero,
-    by the last thing that joined.  `refused_room` is how many bytes of refused records are still
-    kept whole; those that come when it is used up are cut.
+    `failed_checks` are for the log: where checks have raised (`unforeseen.py`). `objects` are large
+    payloads by tenant and digest: they are stored before the commit. `move_ends` are moves of key
+    groups that are over; the home tells of them. `non_transactional` are topics whose fired records
+    need not be in the transaction, only be there before it. `drained` are buckets that had ended
+    when the step was committed; they are filled in then. `lateness` has how late each fire of a
+    tenant was; `refused` counts refusals by the tenant that they name, and `accepted` the accepted
+    requests of each.  `bulk` counts what jobs did, by action and outcome.  `metered` is for the
+    metering topic.  `traced` has the values that spans are made of (`engine/traces.py`); empty
+    where nothing is traced. `now_ms` is the instant of the step, as its records say it. `room` is
+    how many bytes may still join.  A part whose output is not bounded by its own input takes from
+    it, and work that comes when it is used up waits for the next step.  It may go below zero, by
+    the last thing that joined.  `refused_room` is how many bytes of refused records are still kept
+    whole; those that come when it is used up are cut.
     """
 
     rows: dict[bytes, bytes | None] = field(default_factory=dict)

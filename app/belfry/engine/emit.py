@@ -4,9 +4,9 @@
                                     │      └────► effects.deliveries  (if there are HTTP targets)
                                     └───────────► effects.lifecycle   (FIRED, where it is wanted)
 
-A *route* is what firing asks of a tenant: its topic, its form, whether fires are told of, and
-whether its events have to wait.  It is asked once per chunk of due rows, and again after something
-has happened that may change it.
+A *route* has the answers that firing needs of a tenant: its topic, its form, whether fires are told
+of, and whether its events have to wait.  It is asked once per chunk of due rows, and again after
+something has happened that may change it.
 
 The form of a fired record is the tenant's choice:
 
@@ -48,7 +48,7 @@ EXTRA: Final = -1
 # How names of belfry's own headers begin; some readers take capitals for the same.
 OURS_BYTES: Final = OURS.encode()
 LENGTH: Final = len(OURS)
-# What a fired record has besides its row, without texts that it repeats; and the most with them.
+# The size of a fired record beyond its row, without texts that it repeats; and the most with them.
 FIXED_OVERHEAD_BYTES: Final = 614
 MOST_OVERHEAD_BYTES: Final = FIXED_OVERHEAD_BYTES + 5 * 255 + 3 * 100
 # Headers that most events have in common.
@@ -79,7 +79,7 @@ class Route:
 
 
 class Emit(Protocol):
-    """What fires an occurrence: `emit`, or one that tells of it as well (`traces.py`)."""
+    """Fires an occurrence: `emit`, or a function that tells of it as well (`traces.py`)."""
 
     def __call__(
         self, row: PendingRow, route: Route, identity: bytes, step: Step, missed: int = 0
@@ -190,7 +190,7 @@ def fired_bytes(row: Pending, record: bytes) -> int:
 
 
 def told(row: Pending, tenant: Tenant, outcome: Outcome, now_ms: int) -> LifecycleEvent:
-    """What is told of an occurrence."""
+    """The report of an occurrence."""
     return LifecycleEvent(
         tenant=tenant.name,
         schedule_id=row.schedule_id.decode(),
@@ -204,7 +204,7 @@ def told(row: Pending, tenant: Tenant, outcome: Outcome, now_ms: int) -> Lifecyc
 def _users(given: bytes, tenant: Tenant) -> Headers:
     """A schedule's own headers, without those under names of belfry's: readers believe these.
 
-    They come with what fired before and is scheduled anew.  What retries carry is belfry's.
+    They come with a fired event that is scheduled anew.  Headers of retries are belfry's.
     """
     headers = decode_headers(given)
     if OURS_BYTES not in given.lower() or tenant.name == RETRIES:

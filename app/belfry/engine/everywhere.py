@@ -7,8 +7,8 @@ Such a request is about all of its schedules, so it goes from home to home, in o
     home 2                                                carried out ─► sent on
     home 3                                                               carried out
 
-The first home judges for all of them: policy, id, and whether such a job or calendar may begin.
-The others follow without a question, for a verdict falls once.  What was refused, or changes
+The first home judges for all of them: policy, id, and whether such a job or calendar may begin. The
+others follow without a question, for a verdict falls once.  A request that was refused, or changes
 nothing, goes no further; but a calendar does, for another home may not have it yet.
 """
 
@@ -33,7 +33,7 @@ from belfry.schedules.request import Request
 from belfry.tenants.effective import Tenant
 from belfry.wire.record import SourceRecord, asked_of
 
-# What each home of a tenant does.
+# The work of each home of a tenant.
 EVERYWHERE: Final = BULK_ACTIONS | CALENDAR_ACTIONS
 
 
@@ -48,7 +48,7 @@ class Everywhere:
         admission: Admission,
         kept: tuple[KeptJobs, Calendars],
     ) -> None:
-        """What is `kept` are the jobs and the calendars of the partition."""
+        """`kept` are the jobs and the calendars of the partition."""
         self._homes = place.homes
         self._reports = reports
         self._rerouting = rerouting
@@ -134,7 +134,7 @@ class Everywhere:
         return reply, is_calendar or reply.outcome in (Outcome.ACCEPTED, Outcome.CANCELLED)
 
     def _carry_out(self, record: SourceRecord, request: Request, begun: Begun, step: Step) -> Reply:
-        """Do what all homes of a tenant do; the reply that the first of them gives."""
+        """Do the work of all homes of a tenant; the reply that the first of them gives."""
         action = request["action"]
         if action == CALENDAR:
             return self._calendars.set(request, begun.at_ms, step)

@@ -14,7 +14,7 @@ The caller pulls the generator and does `take` for each record that it yields, s
 although two parts do the work.  Names and ids of the whole batch are looked up in the store at
 once, before the loop: one call for a thousand keys, and not a thousand calls.
 
-What the loop checks it checks on bytes: instants by their bounds, texts by the absence of anything
+The loop makes its checks on bytes: instants by their bounds, texts by the absence of anything
 but printable ASCII.  Where a check is in doubt it is no refusal: the general way judges.
 """
 
@@ -129,7 +129,7 @@ class FastPath:
                 self._count(Counter(kept_of), step)
 
     def _count(self, kept_of: Counter[bytes], step: Step) -> None:
-        """Count what was kept of each tenant."""
+        """Count the kept requests of each tenant."""
         step.effects.outcomes[Outcome.ACCEPTED] += kept_of.total()
         step.effects.accepted.update(kept_of)
         step.effects.tenants.update([self._tenants.of_bytes(name).name for name in kept_of])

@@ -1,15 +1,15 @@
-"""One fire: a fired record, and what follows it: the next occurrence, or the end.
+"""One fire: a fired record, and its successor: the next occurrence, or the end.
 
     one-shot             fired record │ marker: it has fired
     recurs, goes on      fired record │ the record of the next occurrence, under the same name
     recurs, was the last fired record │ marker: it is completed
     given up                          │ the record of what follows, or a marker
 
-A fire and what follows it are one change of one row, so neither can be without the other.
+A fire and its successor are one change of one row, so neither can be without the other.
 Occurrences are numbered by fires: one that is given up leaves no gap.
 
-What follows goes into the timeline, where it is due behind the horizon of the step.  Else it is
-given back, for the step may fire it as well:
+The successor goes into the timeline if it is due behind the horizon of the step.  Else it is given
+back, for the step may fire it as well:
 
     horizon 12:00:00.900     fires 12:00:00     next 12:01:00        lies in the timeline
                              fires 12:00:00     next 12:00:00.500    given back: due by now
@@ -81,7 +81,7 @@ class Fires:
         step: Step,
         run: LateRun | None = None,
     ) -> Next | None:
-        """Fire one occurrence, or one for a run; what follows, where that is for this step."""
+        """Fire one occurrence, or one for a run; its successor, if that is for this step."""
         (due_ms, nominal_ms, _, _, life, version, occurrence, _, _, _,
          tenant, schedule_id, _, _, _, _, _, _) = row  # fmt: skip
         name = b"".join((tenant, b"/", schedule_id))
@@ -120,7 +120,7 @@ class Fires:
         step: Step,
         fire: bytes | None = b"",
     ) -> Next | None:
-        """Keep what follows a fire, if it was one: in the timeline, or this step may empty it."""
+        """Keep the successor of a fire, if it was one: in the timeline, or for this step."""
         following_ms, occurrence = following
         jitter, due_ms = row.jitter_ms, following_ms
         if jitter:
@@ -149,7 +149,7 @@ class Fires:
     def go_on(
         self, row: Pending, record: bytes, run: LateRun, route: Route, step: Step
     ) -> Next | None:
-        """What follows occurrences that were given up."""
+        """The successor of occurrences that were given up."""
         if run.following_ms is None:
             last = row.at(row.due_ms, run.last_ms)
             self.end(last, ENDED_COMPLETED, row.occurrence, route, step)

@@ -5,7 +5,8 @@
                                                           └ FIRED outcome  (if the tenant wants it)
 
 A tenant's backlog leaves before its timeline, both in due order; while some of a backlog is left,
-what comes due of that tenant joins it.  Blocked tenants' events wait in the backlog, others fire.
+rows of that tenant that come due join it.  Blocked tenants' events wait in the backlog, others
+fire.
 
 Every row goes the same way, whatever its tenant wants and whether it recurs:
 
@@ -28,7 +29,7 @@ several events of some of them (`gathering.py`).
 Some events take long to fire, for their next instant is far to find.  A step whose time is up ends
 behind the rows that have left, as one with less room does.
 
-The step reads only what is committed.  So no row is met twice in a step, and a cancel of the same
+The step reads only committed rows.  So no row is met twice in a step, and a cancel of the same
 step comes too late.
 """
 
@@ -53,9 +54,9 @@ from belfry.store.layout.pending_bytes import fires_once, is_plain_one_shot
 from belfry.store.schedules import ScheduleStore
 from belfry.tenants.step_tenants import StepTenants
 
-# Chunks of the timeline in one step: while what is read is moved, to be sorted by priority, the
-# scan goes on, so that it is ahead of what fires.  It stops where so many rows were moved for each
-# event that the step may fire: what is moved costs time as well.
+# Chunks of the timeline in one step: while rows that were read are moved, to be sorted by priority,
+# the scan goes on, so that it is ahead of the fires.  It stops where so many rows were moved for
+# each event that the step may fire: moving costs time as well.
 MOST_CHUNKS: Final = 8
 MOST_MOVED: Final = 2
 # Rows that leave before a step asks whether its time is up.
@@ -64,7 +65,7 @@ NOBODY: Final[Mapping[bytes, bool]] = {}
 
 
 class Firing:
-    """Fires what is due in one partition's store; called by the partition's thread alone."""
+    """Fires the due rows of one partition's store; called by the partition's thread alone."""
 
     def __init__(
         self,
@@ -208,7 +209,7 @@ class Firing:
         return fired
 
     def _leave_level(self, turn: Turn, look: Look, step: Step) -> tuple[int, int]:
-        """Fire a turn's rows and what follows them, in due order, up to one that has to wait.
+        """Fire a turn's rows and their successors, in due order, up to one that has to wait.
 
         How many of the rows have left, and how many occurrences have left in all.
         """
@@ -264,7 +265,7 @@ class Firing:
 
 
 def _next_of(look: Look, left: int, again: PutBack | None) -> tuple[SortKey, bytes, bool] | None:
-    """What leaves next, if anything may: place, record, and whether it was put back before."""
+    """The row that leaves next, if any may: place, record, and whether it was put back before."""
     if left < len(look.rows):
         key, record = look.rows[left]
         place = sort_key(key)

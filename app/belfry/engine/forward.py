@@ -1,6 +1,6 @@
 """Forwarding: requests of a tenant's own input topic go to where the tenant lives.
 
-A consumer never sees who produced a record, so on the shared topic anybody may claim to be any
+A consumer never sees the producer of a record, so on the shared topic anybody may claim to be any
 tenant.  On `belfry.schedules.<tenant>` the broker's ACLs say who may write, and the topic says
 whose request it is.  Each record goes on as it is, with the place of its first arrival and that
 tenant in its headers.  Nothing is decoded here: the verdict falls at the home.
@@ -58,7 +58,7 @@ class TenantInput(NamedTuple):
 def forward_requests(
     records: Sequence[SourceRecord], tenant_input: TenantInput, now_ms: int, effects: Effects
 ) -> Effects:
-    """Send requests of a tenant's input on, in their order; refuse what is too large for that.
+    """Send requests of a tenant's input on, in their order; refuse those that are too large for it.
 
     Fills and returns `effects`.  A record that its reader could not unpack is refused as well; its
     headers say why (`wire.headers.refused_unread`).

@@ -9,12 +9,12 @@ one event of each.  So it looks at more rows of the timeline, and takes those of
                                                                                 2 topics a step
 
 - **Order.** The rows of a tenant leave in their order.  Tenants leave in that of their first rows.
-- **Nobody waits for long.** What is due first always leaves first, and a step has no more than
+- **Nobody waits for long.** The first due row always leaves first, and a step has no more than
   `MOST_EACH` of one tenant.  What a step fires lies among the next `WIDE` steps' rows.
 - **The scan position** stays before the first row that has not left, so the next step meets it, and
   so does a new owner.  Rows behind it that have left are gone from the timeline.
 - **No clock and no chance decides,** but rows, backlogs, topics of tenants and the room of a step.
-  So who plays the log again comes to the same.  A step that has no time left ends sooner, as if it
+  So a playback of the log comes to the same.  A step that has no time left ends sooner, as if it
   had less room.
 
 Rows of tenants that do not fire, as their topic is missing, join their backlogs as far as the scan
@@ -132,7 +132,7 @@ class Gathering:
     def _hold_back(
         self, rows: Rows, gone: bytearray, room: int, routes: Routes, step: Step
     ) -> bytes | None:
-        """Hold back what waits before the first row that stays; the key of that, if there is one.
+        """Hold back rows that wait before the first row that stays; the key of that, or None.
 
         Rows that lie behind it come to their turn later.
         """

@@ -5,8 +5,8 @@
 
 A slice writes rows into the input of the target and removes them here, in one transaction, so each
 row lies in one changelog or on its way to the other.  From GIVE to the end nothing of the group
-fires here, and requests wait at its home.  So what is left only gets less, and is found anew by a
-look at the store: a new owner, or a step that is rolled back, goes on without a cursor.
+fires here, and requests wait at its home.  So the rest only gets less, and is found anew by a look
+at the store: a new owner, or a step that is rolled back, goes on without a cursor.
 
     first     what waits, each in a record of its own, in the order in which it was asked for: at
               the target the offset of that record takes the place of the request's
@@ -14,9 +14,9 @@ look at the store: a new owner, or a step that is rolled back, goes on without a
     then      fires that are awaited
     last      calendars
 
-In the way is what would stop amid a move, or come apart: a request that waits for its schema, a job
-under way, a row too large for a record, more rows or tenants than lateness allows.  Tenants that
-are spread stay at the home.
+In the way is anything that would stop amid a move, or come apart: a request that waits for its
+schema, a job under way, a row too large for a record, more rows or tenants than lateness allows.
+Tenants that are spread stay at the home.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ class Giving:
         self._fresh: set[int] = set()
         undo.scratch(set.clear, self._fresh)
         self._undo = undo
-        # What is left of each group, as the last look found it.
+        # The rest of each group, as the last look found it.
         self._left: dict[int, list[bytes]] = {}
 
     @property
@@ -102,7 +102,7 @@ class Giving:
         return bool(lies) and any(row.phase in (GIVE, LEAVING) for row in lies.values())
 
     def ask(self, group: int, target: int, move: int) -> None:
-        """Give a group away, from the next step on: what this one has done is not seen yet."""
+        """Give a group away, from the next step on: changes of this one are not seen yet."""
         self._fresh.add(group)
         self._groups.note_lies(group, GroupRow(GIVE, self._groups.here, target, move))
 

@@ -20,7 +20,7 @@ EVENT_BYTES: Final = 300
 def give_up(store: ScheduleStore, name: bytes, whom: bytes, step: Step) -> None:
     """End one that waits for nobody, unless it has an instant by which it fires.
 
-    `whom` is the schedule that it waits for, of which nothing is left.
+    `whom` is the schedule that it waits for, which is gone.
     """
     place = store.named(name)
     assert place is not None, "who waits behind a lock has a place"

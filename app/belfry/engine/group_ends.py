@@ -15,9 +15,9 @@ walked through, some with each step, and only while somebody waits for the group
 While the witness waits, or a fire of the group is to be acknowledged, nothing is read but the
 witness, once with each sweep.  So all walks together read each name about twice.
 
-A walk is remembered by nobody: a new owner begins it anew, and comes to the same end.  What joins
-the group while it is walked through for the last time may be missed.  So what waits is to be
-sent behind those that it waits for, and then all of them are seen.
+No walk is remembered: a new owner begins it anew, and comes to the same end.  What joins the group
+while it is walked through for the last time may be missed.  So a dependent should be sent behind
+the schedules that it waits for; then all of them are seen.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ from belfry.store.schedules import ScheduleStore
 
 
 class Walk(NamedTuple):
-    """How far a walk has come, whether it has met nobody from the first name on, and whom it met.
+    """How far a walk has come, whether it has met nobody from the first name on, and its witness.
 
-    The cursor is the last name that was looked at; the witness is empty for none.
+    The cursor is the last name that was looked at; the witness is the one that it met, or empty.
     """
 
     cursor: bytes = b""

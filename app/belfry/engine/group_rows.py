@@ -1,7 +1,7 @@
-"""The rows of a key group in a partition: whose they are, which they are, and what is in the way.
+"""The rows of a key group in a partition: their tenants, their keys, and the obstacles of a move.
 
-A group is no range of the store: its tenants are found by a look at one row of each tenant.  All
-that is found is what is committed.
+A group is no range of the store: its tenants are found by a look at one row of each tenant.  Only
+committed rows are found.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from belfry.store.layout.locations import decode_location, is_location
 from belfry.store.schedules import ScheduleStore
 from belfry.tenants.step_tenants import StepTenants
 
-# What moves at once: more would be late by more than a second or so.
+# Rows that move at once: more would be late by more than a second or so.
 MOST_ROWS: Final = 50_000
 # Each look for the tenants of a group looks at a row of each tenant of the partition.
 MOST_TENANTS: Final = 10_000
-# Brokers take records of 1 MiB, unless the topic says otherwise.  What its target refuses is kept
-# whole, so that it can be sent again (`rejected_record.py`).
+# Brokers take records of 1 MiB, unless the topic says otherwise.  A record that its target refuses
+# is kept whole, so that it can be sent again (`rejected_record.py`).
 MOST_ROW_BYTES: Final = 850_000
 
 _OTHERS: Final = (keys.REQUEST_PREFIX, JOB_PREFIX)
@@ -79,7 +79,7 @@ class GroupRows:
         return tenant.spread != 1 or bool(tenant.effective.policy.former_spreads)
 
     def tenants_of(self, group: int) -> list[bytes]:
-        """Tenants of a group of whom there is any row here."""
+        """Tenants of a group that have any row here."""
         found: dict[bytes, None] = {}
         for prefix in _FAMILIES:
             for name in self._names_in(prefix):

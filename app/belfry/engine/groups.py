@@ -159,7 +159,7 @@ class Groups:
         return row.at
 
     def figures(self) -> GroupFigures:
-        """How many groups are away, or on their way, and what waits; from any thread."""
+        """How many groups are away, or on their way, and how much waits; from any thread."""
         homes, lies = list(self.homes.values()), list(self.lies.values())
         moving = sum(row.phase == HELD for row in homes) + sum(row.phase in QUIET for row in lies)
         away = sum(row.at != self.here for row in homes)
@@ -168,7 +168,7 @@ class Groups:
     # -- changed by moves ------------------------------------------------------------------------
 
     def note_home(self, group: int, row: GroupRow | None) -> None:
-        """Keep what the home knows of a group; None: it lies here and nothing waits for it."""
+        """Keep the home's record of a group; None: it lies here and nothing waits for it."""
         if row is not None:
             self.homes[group] = row
         elif group in self.homes:
@@ -182,7 +182,7 @@ class Groups:
         self.note_home(group, None if at_home else row)
 
     def note_lies(self, group: int, row: GroupRow | None) -> None:
-        """Keep what the partition has of a group; None: nothing, or all of it at its home."""
+        """Keep the partition's record of a group; None: nothing is here, or all as at home."""
         before = self.lies.get(group)
         if row is not None:
             self.lies[group] = row

@@ -4,11 +4,11 @@
     it lies elsewhere   ─► sent on to there, some with each step
     it lies here        ─► taken in, some with each step
 
-As long as one waits, what comes later waits behind it, so their order is kept.  The rows lie in the
+As long as one waits, later ones wait behind it, so their order is kept.  The rows lie in the
 changelog: another owner goes on with them, and each request has one outcome.
 
-A bulk job is about what was asked for before it, which is told by offsets.  Where a group has come
-home, its rows have those of the records that brought them, behind the requests that wait:
+A bulk job is about schedules that were asked for before it, which offsets tell.  Where a group has
+come home, its rows have those of the records that brought them, behind the requests that wait:
 
     offset   8 MOVE   11 BULK, waits   12 UPSERT a, waits   14 ROWS of s   16 END   17 GIVEN
 
@@ -114,7 +114,7 @@ class HeldRequests:
         return None
 
     def ready(self, step: Step) -> list[Waits]:
-        """What is taken in here now, in its order; what lies elsewhere is sent on."""
+        """The requests that are taken in here now, in order; those for elsewhere are sent on."""
         here: list[Waits] = []
         left = MOST_AT_ONCE
         for group in list(self._groups.held):
@@ -151,7 +151,7 @@ class HeldRequests:
     def _send(self, waits: Waits, to: int, step: Step) -> None:
         """Send a request on to where its group lies.
 
-        It is read only where it may be refused, so that who asked is told by its request id.
+        It is read only if it may be refused, so that its sender is told by its request id.
         """
         record, request = waits.record, None
         if retries_of(record) >= MAX_RETRIES:

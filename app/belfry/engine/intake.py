@@ -55,7 +55,7 @@ ABSENT: Final = (State.ABSENT, 0, None)
 
 
 class IntakeParts(NamedTuple):
-    """What intake hands requests and verdicts to."""
+    """The parts that intake hands requests and verdicts to."""
 
     reports: Reports
     rerouting: Rerouting
@@ -166,10 +166,10 @@ class Intake:
         step: Step,
         exhausted: Rejection | None,
     ) -> Reply | None:
-        """Take in what is well formed, from whom it says it is; it may have to go on from here.
+        """Take in a well-formed request that is proven to be its tenant's; it may have to go on.
 
         `here` is the partition that it is judged for: another one, where its key group has moved.
-        What is `exhausted` is refused at its home.
+        An `exhausted` request is refused at its home.
         """
         refused = tenant.effective.refused
         if refused is not None:

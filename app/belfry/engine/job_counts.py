@@ -1,4 +1,4 @@
-"""What one step may do for bulk jobs, and what it has met.
+"""The budget of one step for bulk jobs, and the counts of its walk.
 
 A job looks at names and changes schedules, and both cost time: a filter that matches one schedule
 in a million is bounded by the names, one that matches all by the changes.
@@ -21,7 +21,7 @@ from belfry.store.layout.jobs import JobRow
 class Budget(NamedTuple):
     """How many names a step may look at, and how many schedules it may change.
 
-    The partition's loop chooses it by how long its steps take, so jobs give way to what is due.
+    The partition's loop chooses it by how long its steps take, so jobs give way to due events.
     """
 
     names: int
@@ -38,15 +38,15 @@ class Budget(NamedTuple):
         return Budget(-(-self.names // 2), -(-self.changes // 2))
 
     def less(self, names: int, changes: int) -> Budget:
-        """What is left of it."""
+        """The rest of it."""
         return Budget(self.names - names, self.changes - changes)
 
 
 class WorkAsLogged(NamedTuple):
-    """What jobs and walks did in a step, as its log tells it.
+    """The work of jobs and walks in a step, as its log tells it.
 
-    Each job does what it is `allotted`, by its key; None: what its rate allows.  `let_go` are names
-    of schedules that waited for a group, which has ended in the step.
+    Each job does what it is `allotted`, by its key; None: as much as its rate allows.  `let_go` are
+    names of schedules that waited for a group, which has ended in the step.
     """
 
     allotted: Mapping[bytes, Budget] | None
@@ -66,7 +66,7 @@ class Walked(NamedTuple):
 
 
 class Counts:
-    """What one step has met on a walk; `of` adds it to what the job's row has counted so far.
+    """The counts of one step on a walk; `of` adds them to those of the job's row so far.
 
     A job's row is written once in a step, so counting is done in attributes meanwhile.
     """
@@ -96,7 +96,7 @@ class Counts:
             self.done += 1
 
     def of(self, row: JobRow, cursor: bytes) -> JobRow:
-        """The row of the job with what the step has met."""
+        """The row of the job with the counts of the step."""
         return row._replace(
             cursor=cursor.decode(),
             examined=row.examined + self.examined,

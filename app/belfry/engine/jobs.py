@@ -13,8 +13,8 @@ next owner goes on behind the last name.
     step 8      ─ killed, rolled back ─           cursor a2, done 2
     step 8'               ────► end of `a`        cursor a3, done 3, DONE
 
-What a step put down shows to a walk once it is committed, so no job works in the step that begins
-it.  A schedule that was asked for after the job lies behind its offset, and is left alone.
+A walk sees the rows of a step once they are committed, so no job works in the step that begins it.
+A schedule that was asked for after the job lies behind its offset, and is left alone.
 
 Jobs of one tenant are done one after the other, in the order in which they were asked for.  Those
 of several tenants take turns.  Each has a rate, and a step has a `Budget`, which its caller chooses
@@ -57,7 +57,7 @@ BURST_MS: Final = 250
 
 
 class JobMeans(NamedTuple):
-    """What jobs go by, and what they change besides the store."""
+    """The limits of jobs, and the parts that they change besides the store."""
 
     kept: KeptJobs
     waiting: Waiting
@@ -162,7 +162,7 @@ class Jobs:
         tenant = self._tenants.of_bytes(name)
         spec = _spec(row.spec)
         if name in self._tenants.removed:
-            # Nobody is there for whom it could be done.
+            # The tenant was removed, so there is nobody to do it for.
             self._kept.end(key, row, STOPPED, step)
             return budget
         if isinstance(spec, Rejection) or (spec.action in FIRING and tenant.stopped):

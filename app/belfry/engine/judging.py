@@ -1,4 +1,4 @@
-"""Judgement: what becomes of a due occurrence that does not simply fire.
+"""Judgement: the outcome of a due occurrence that does not simply fire.
 
     in time, and the fire before it is still awaited     by its overlap: held, given up, or fires
     late by more than its limit     FIRE_ONCE            the last late one fires for all of them
@@ -77,7 +77,7 @@ class Judgement:
         self.rate = rate
 
     def occur(self, due: Due, rule: CompiledRule, route: Route, step: Step) -> Next | None:
-        """One occurrence, or a run of late ones; what follows, if there is anything to keep."""
+        """One occurrence, or a run of late ones; the successor, if there is one to keep."""
         row, record, place_ms = due
         overlap = rule.overlap
         if overlap and overlap != TERMINATE_OTHER and self._waiting.locks.is_locked(own_lock(row)):
@@ -99,7 +99,8 @@ class Judgement:
             return self._catch_up(due, rule, route, step)
         return self._late_run(due, rule, route, step, policy)
 
-    # -- what is late ----------------------------------------------------------------------------
+    # -- late occurrences
+    # ----------------------------------------------------------------------------
 
     def _late_one_shot(
         self, due: Due, rule: CompiledRule, route: Route, step: Step, policy: str
@@ -128,7 +129,7 @@ class Judgement:
     ) -> Next | None:
         """Fire the last of a run, which begins with this row, for all of it.
 
-        In a group it waits for its place: what is due before the last of the run comes first.
+        In a group it waits for its place: rows due before the last of the run come first.
         """
         row, record, place_ms = due
         last_ms = run.last_ms
@@ -195,7 +196,7 @@ class Judgement:
     def pass_over(
         self, row: Pending, record: bytes, rule: CompiledRule, route: Route, step: Step
     ) -> Next | None:
-        """Give up the occurrences that are too old; what follows them."""
+        """Give up the occurrences that are too old; their successor."""
         floor_ms = step.now_ms - max(route.tenant.look_back_ms, rule.limit_ms)
         run = late_run(rule.trigger, row.nominal_ms, floor_ms, spread_of(row))
         tell_missed(row, route, step, run.number, f"to {format_instant(run.last_ms)}")

@@ -47,7 +47,7 @@ CODE: Final = "bulk_job"
 
 
 class Begun(NamedTuple):
-    """What a request for a job says besides itself: where it came in, and where it goes.
+    """The origin of a request for a job, and its way on: where it came in, and where it goes.
 
     `homes` is the number of partitions that carry it out, `at_ms` when it arrived (epoch ms).
     """
@@ -60,7 +60,7 @@ class Begun(NamedTuple):
 class KeptJobs:
     """The rows of one partition's jobs; those that are under way are remembered.
 
-    What a step put down shows to a walk once it is committed, so a job that was begun in this very
+    A walk sees the rows of a step once they are committed, so a job that was begun in this very
     step is not among the `oldest`.
     """
 
@@ -77,7 +77,7 @@ class KeptJobs:
         return bool(self._running)
 
     def tenants(self) -> set[bytes]:
-        """The tenants of whom a job is under way."""
+        """The tenants that have a job under way."""
         return {names_of_job(key)[0] for key in self._running}
 
     def oldest(self) -> dict[bytes, tuple[bytes, JobRow]]:
@@ -123,7 +123,7 @@ class KeptJobs:
         return Reply(Outcome.CANCELLED, code=CODE)
 
     def follow(self, record: SourceRecord, request: Request, begun: Begun, step: Step) -> None:
-        """Begin what has begun in another home of the tenant; its verdict has fallen there."""
+        """Begin a job that another home of the tenant has begun; its verdict has fallen there."""
         key = job_key(request["tenant"], request["schedule_id"])
         known = self._store.named(key)
         place = (begun.origin.partition, begun.origin.offset)
@@ -154,7 +154,7 @@ class KeptJobs:
             if key not in self._store.changed:
                 self._store.note(key, None)
 
-    # -- what walks do to them -------------------------------------------------------------------
+    # -- changed by walks -----------------------------------------------------------------------
 
     def come_to(self, key: bytes, row: JobRow, step: Step) -> None:
         """Keep how far a job has come; its row is written in the step that made the changes."""

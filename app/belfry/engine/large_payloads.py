@@ -4,15 +4,16 @@
                    └─► row               headers of the claim, an empty payload
                                          └─► fired record, the same      its consumer redeems it
 
-The policy of the tenant says from which size on (`claim_check_over_bytes`).  From the row on such a
-schedule is one that its client has given with a claim (`wire/claim_check.py`): nothing here is read
-again, and no byte at rest is new.  A change of the policy changes nothing of what waits.
+The policy of the tenant says from which size on (`claim_check_over_bytes`).  From the row on, such
+a schedule is like one whose client sent a claim (`wire/claim_check.py`): nothing here is read
+again, and no byte at rest is new.  A change of the policy changes no pending schedule.
 
-Where the tenant has a key for its payloads, the object is what would lie in the row: encrypted, for
-this schedule.  Who redeems the claim decrypts it, and a newer key makes another object.
+Where the tenant has a key for its payloads, the object has the bytes that would lie in the row:
+encrypted, for this schedule.  The worker that redeems the claim decrypts it, and a newer key makes
+another object.
 
 The object is named by its content, so a step that is done again, a repeat, a playback name the same
-one.  What became of an earlier step that was rolled back is an object that nobody claims.
+one.  An earlier step that was rolled back leaves an object that nobody claims.
 """
 
 from __future__ import annotations
@@ -35,8 +36,9 @@ from belfry.tenants.effective import Tenant
 from belfry.wire.claim_check import CLAIM, with_claims
 
 CLAIM_BYTES: Final = CLAIM.encode()
-# What an object takes of a step's room besides three times its size.  A step stores no more than a
-# store takes in some tenths of a second, whatever a tenant sends: some tens, or some megabytes.
+# The part of a step's room that an object takes besides three times its size.  A step stores no
+# more than a store takes in some tenths of a second, whatever a tenant sends: some tens, or some
+# megabytes.
 OBJECT_BYTES: Final = 500_000
 
 
@@ -63,7 +65,7 @@ def note_object(request: Request, row: Pending, tenant: Tenant, step: Step) -> N
 
 
 def is_same_when_claimed(old: Pending, record: bytes) -> bool:
-    """Whether a row and a record differ only in that one of the two claims what the other holds."""
+    """Whether a row and a record differ only in that one claims the payload of the other."""
     new = decode_pending(record)
     if bool(old.payload) == bool(new.payload):
         return False

@@ -9,14 +9,14 @@ and only among them: those of the highest priority leave first, the others in du
     priority -3   ● 12:00:00                                 last, however long it waits
 
 Each priority has a queue of its own, the *level* (`store/layout/keys.py`), so a turn reads only
-what leaves.  That of priority 0 is the queue that a tenant has anyway.  A tenant without priorities
-has no entry here, and its turns look at one level.
+rows that leave.  That of priority 0 is the queue that a tenant has anyway.  A tenant without
+priorities has no entry here, and its turns look at one level.
 
 Where the timeline has more due than a step has room for, a tenant that has `used` priorities lets
 all of it join its backlog, where it is sorted.  Moving is cheaper than firing, so the scan gets
-ahead of what fires (`firing.MOST_CHUNKS`).  In a step that has room for all, nothing is moved.
+ahead of the fires (`firing.MOST_CHUNKS`).  In a step that has room for all, nothing is moved.
 
-Nothing raises what is low: it waits while higher ones keep coming (`docs/schedules.md`).
+Nothing raises a low priority: its events wait while higher ones keep coming (`docs/schedules.md`).
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Levels:
 
     A queue is `IN_BACKLOG` or `IN_CATCH_UP`; a level is as in `store/layout/keys.py`.  `hints` are
     those of priority 0 in the backlogs of isolated tenants, by tenant (`waiting.py`).  `used` are
-    tenants of whom a schedule with another priority than 0 was seen.
+    tenants that have had a schedule with another priority than 0.
     """
 
     def __init__(self, store: ScheduleStore, undo: UndoLog, later_ms: int) -> None:

@@ -6,8 +6,8 @@ tenant that is spread over shards has them once for each.
 - Requests are counted by the broker's clock, as they arrived: requests that waited while no worker
   ran are not refused for coming at once.
 - Pending schedules are those that the store counts beside its minute buckets: one small read for a
-  tenant and step, however many wait.  What the step itself has begun comes on top; what it has
-  ended makes room for the next one.
+  tenant and step, however many wait.  Schedules that the step itself has begun come on top; those
+  that it has ended make room for the next one.
 
 Fires beyond their rate are no rejections: they wait (`queues.py`).
 
@@ -34,7 +34,7 @@ REQUEST_BURST_MS: Final = 1_000.0
 
 
 class Limits:
-    """What tenants with limits have used up of them, in one partition.
+    """The used parts of tenants' limits, in one partition.
 
     Of a tenant without limits (`Tenant.limited`) nothing is counted.
     """

@@ -1,4 +1,4 @@
-"""Locks: what a fire locks until it is acknowledged, and how many of a group may be awaited.
+"""Locks: those that a fire closes until it is acknowledged, and how many of a group may be awaited.
 
     fire              locks                                the lock is closed
     serial            its group                            while it is awaited
@@ -12,7 +12,7 @@ Three at once, where each `c` allows three (the strictest of those that are awai
     ●──●──●────┬──┬──────────────────●─────────────●───────────►
     fire       held behind the lock  c4 fires      c5 fires, and there is room for one more
 
-`ack_locks.py` closes and opens them, and `releasing.py` lets go what they hold back.
+`ack_locks.py` closes and opens them, and `releasing.py` lets go the rows behind them.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def group_lock(row: Pending) -> Lock:
 
 
 def unreadable_lock(row: Pending) -> Lock:
-    """The lock of what this version cannot fire; it lets go what a later owner can."""
+    """The lock of rows that this version cannot fire; it lets go those that a later owner can."""
     return Lock(row.tenant, UNREADABLE_LOCK)
 
 
@@ -56,7 +56,7 @@ def own_lock(row: Pending) -> Lock:
 
 
 def locks_of(key: bytes, awaited: Awaited) -> list[Lock]:
-    """What an awaited fire locks."""
+    """The locks of an awaited fire."""
     tenant, _ = keys.awaited_names(key)
     locks = []
     if awaited.locks & LOCKS_GROUP:

@@ -1,4 +1,4 @@
-"""Maintenance: what a partition looks through now and then, a few rows with each sweep.
+"""Maintenance: rounds of a partition through its rows, a few of them with each sweep.
 
     retention     markers, verdicts and jobs whose time is over become tombstones (`retention.py`)
     removal       what removed tenants have pending is cancelled
@@ -6,17 +6,17 @@
     oldest        since when the oldest due event waits, and for what (`oldest.py`)
     stale         what recurs and has not fired though its rule says so (`stale.py`)
 
-Retention reads what is over.  Each of the others walks through names from a cursor on, and goes on
-there with the next sweep.  A cursor that a step moved goes back with the step.
+Retention reads rows that are over.  Each of the others walks through names from a cursor on, and
+goes on there with the next sweep.  A cursor that a step moved goes back with the step.
 
     names     a  b  c  d  e  f  g          at most 3 with each sweep
     sweep 1   ───────►                     cursor c
     sweep 2            ───────►            cursor f
     sweep 3                     ──►        the end: begin anew, from a
 
-Sweeps belong to steps, so what they forget is forgotten in a transaction, as a tombstone of the
-changelog, and a replay forgets it too.  The partition's loop (`partitions/upkeep.py`) sweeps every
-so often, and more often while sweeps have not made up for what was written.
+Sweeps belong to steps, so rows are forgotten in a transaction, as tombstones of the changelog, and
+a replay forgets it too.  The partition's loop (`partitions/upkeep.py`) sweeps every so often, and
+more often while sweeps have not caught up with the writes.
 """
 
 from __future__ import annotations
@@ -95,12 +95,12 @@ class Room(NamedTuple):
 
 
 class Removal:
-    """Cancels what removed tenants have pending in one partition.
+    """Cancels the pending schedules of removed tenants in one partition.
 
     Their requests are refused already and nothing of them fires, so one that has nothing left stays
     so.  A tenant that was walked through from the start without meeting a pending schedule is done,
-    until key groups come or leave.  Nothing is cancelled while its group is on its way, so what
-    leaves a partition is what comes to the other one: it is cancelled there.
+    until key groups come or leave.  Nothing is cancelled while its group is on its way, so the
+    other partition gets exactly the rows that leave this one, and cancels them there.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Metering: what each tenant uses of a partition, by the hour, so that it can be billed.
+"""Metering: the use of a partition by each tenant and hour, so that it can be billed.
 
     step      accepted, fired, bytes that came and left  ─► row of the tenant, in the changelog
     09:00:00  the hour is over                           ─► effects.metered, and a row of the next
@@ -6,8 +6,8 @@
 
 A tenant has one row (`store/layout/usage.py`), which a step writes once, however many events it
 has.  The record of an hour leaves in the transaction that begins the row of the next one, so it is
-written exactly once, and holds what was committed in that hour.  A step counts as a whole at its
-first instant, which is that of its fires.
+written exactly once, and holds all that was committed in that hour.  A step counts as a whole at
+its first instant, which is that of its fires.
 
 *Held* are the bytes of pending records, times how long they wait.  The row keeps how many there are
 and up to when they were reckoned, so a change costs one multiplication, and a schedule that waits
@@ -19,7 +19,7 @@ for years costs one record an hour.  A tenant of which nothing is left has no ro
 
 After a time in which nobody owned the partition, many periods are over.  A sweep tells so many of
 them and goes on with the next one.  A step in which the tenant does something cannot wait for that:
-what it has no room for it tells as one record, from the first of these periods to the last.
+periods that it has no room for become one record, from the first of them to the last.
 
     no owner from 10:20 to 22 December, 12:10      a sweep: 10:00 … 11:00 … 12:00 …, 500 at a time
                                                    a step:  10:00 … 14:00, then one to 12:00
@@ -56,12 +56,12 @@ from belfry.wire.metering import Usage, encode_usage, period_of
 FIRST_ROW: Final = USAGE_PREFIX + b"\0"
 # So many periods of a tenant that are over are told by a step in which it does something.
 MOST_PERIODS: Final = 100
-# About what a record takes.
+# About the size of a record.
 RECORD_BYTES: Final = 250
 
 
 class Metering:
-    """Counts what tenants use of one partition; `length_ms` is how long a period is, 0: never.
+    """Counts the use of one partition by tenants; `length_ms` is the length of a period, 0: never.
 
     Periods begin at multiples of their length since 1970, so all partitions have the same ones.
     """
@@ -80,7 +80,7 @@ class Metering:
         self._next_ms = self._began_ms = 0
 
     def settle(self, step: Step) -> None:
-        """Count what a step has done; called once it is complete.
+        """Count the work of a step; called once it is complete.
 
         A step without an instant (a manifest alone) does nothing for a tenant.  Costs one row for
         each tenant that the step has touched; their rows are read in one call.
@@ -153,7 +153,7 @@ class Metering:
             return self._begun(step.first_ms)
         row = self._tell_some(name, decode_usage_row(record), step, MOST_PERIODS)
         if row.until_ms <= step.first_ms:
-            # What the step has done belongs behind all of them, and they are too many for it.
+            # The step's own counts belong behind all of them, and they are too many for it.
             begins_ms = max(row.until_ms, period_of(step.first_ms, self._length_ms)[0])
             self._tell(name, row._replace(until_ms=begins_ms).reckoned(begins_ms), step)
             row = self._next(begins_ms, row.held_bytes)

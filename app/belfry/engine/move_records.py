@@ -1,10 +1,10 @@
-"""Records of moves, taken in: what each of them makes of a group (`wire/moves.py`).
+"""Records of moves, taken in: the effect of each on a group (`wire/moves.py`).
 
     at the home      MOVE ─► asked ─ READY ─► requests wait ─ GIVEN ─► what waits goes on, there
     at the source    GIVE ─► given away slice by slice (`giving.py`)
     at the target    INVITE ─► comes ─ ROWS … ─ END ─► all of it is here
 
-The three may be one partition: what it tells itself goes through its input as well, so there is one
+The three may be one partition: its records to itself go through its input as well, so there is one
 way.  A record that does not fit where a group stands is refused and kept, never guessed about: rows
 that nobody expects lie in the topic of refused records then, and not in nothing.
 """
@@ -38,7 +38,7 @@ CODE: Final = "bad_move"
 
 
 class MoveParts(NamedTuple):
-    """What records of moves are handed on to."""
+    """The parts that records of moves are handed on to."""
 
     groups: Groups
     giving: Giving
@@ -135,7 +135,7 @@ class MoveRecords:
         if row.phase == HELD or said.group in self._groups.held:
             return self._odd(said, "it is on its way")
         if row.phase == ASKED:
-            # Another target, or none: who was asked first does not get it.
+            # Another target, or none: the one that was asked first does not get it.
             forget = MoveRecord(moves.FORGET, said.group, row.to, row.move)
             self._send(step, row.to, forget)
         if said.target == row.at:

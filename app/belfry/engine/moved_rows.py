@@ -7,9 +7,9 @@
     awaited fire             its locks are forgotten           closes the same locks
     calendar                 a tombstone                       followed again, if it was changed
 
-What lies in the local store alone (places, buckets, counts) follows from the rows, as in a replay.
-A schedule that waits is ordered by the offset of the record that brought it: the offset of its
-request may be that of another schedule there.
+Data that lies in the local store alone (places, buckets, counts) follows from the rows, as in a
+replay.  A pending schedule is ordered by the offset of the record that brought it: the offset of
+its request may be that of another schedule there.
 """
 
 from __future__ import annotations
@@ -54,14 +54,14 @@ class MovedRows:
         return bytes((len(row),)) + row
 
     def row_of(self, name: bytes) -> bytes | None:
-        """What the changelog holds under a key."""
+        """The record of the changelog under a key."""
         row = self._store.named(name)
         return self._store.pending_at(name, row) if is_location(row) else row
 
     # -- out of here -----------------------------------------------------------------------------
 
     def take(self, name: bytes, step: Step) -> bytes | None:
-        """Take what lies under a key out of the state; None where there is nothing."""
+        """Take the row under a key out of the state; None if there is no such row."""
         row = self.row_of(name)
         if row is None:
             return None

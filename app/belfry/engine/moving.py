@@ -1,4 +1,4 @@
-"""What moves of key groups have to do in a step, besides taking their records in.
+"""The work of moves of key groups in a step, besides taking their records in.
 
 Groups that leave are given away slice by slice, and requests that waited for one go on.
 """

@@ -1,4 +1,4 @@
-"""Occurrences: one due row of a schedule fires, is judged late, or is held; and what follows it.
+"""Occurrences: one due row of a schedule fires, is judged late, or is held; and its successor.
 
     due row ─► understood? ─► in time?  ── fires ──────────────► next occurrence, in the same step
                  │ no           │ late                              │    └ none left: a marker
@@ -8,14 +8,14 @@
                                               queue of its tenant   └► row of the same name
 
 A row that is in time and has no rule takes `Fires.fire_once`; one that has a rule comes here, and
-fires (`fires.py`) unless it has to be judged (`judging.py`).  What follows it is looked at in the
+fires (`fires.py`) unless it has to be judged (`judging.py`).  Its successor is looked at in the
 same way until it is due later, so a schedule of each second makes up for a slow step at once.
 
-What this version cannot understand is held behind a lock of its own and told of: to fire it would
-be a guess, and to stop for it would stop every tenant of the partition.  So is one whose payload
-still lies in a day file (`day_files.py`), until that is read, and one amid which the step has
-failed (`culprits.py`), until there is a new owner.  A schedule whose payload cannot be decrypted is
-paused and told of: RESUME lets it fire once its key is there again.
+A row that this version cannot understand is held behind a lock of its own and told of: to fire it
+would be a guess, and to stop for it would stop every tenant of the partition.  So is one whose
+payload still lies in a day file (`day_files.py`), until that is read, and one amid which the step
+has failed (`culprits.py`), until there is a new owner.  A schedule whose payload cannot be
+decrypted is paused and told of: RESUME lets it fire once its key is there again.
 """
 
 from __future__ import annotations
@@ -68,7 +68,8 @@ class Occurrences:
         self._changes = changes
         self.fires = fires
         self.judgement = judgement
-        # By the bytes that lie in records, with what `compiled` cuts off; of this step alone.
+        # By the bytes that lie in records, with the part that `compiled` cuts off; of this step
+        # alone.
         self._rules: dict[bytes, CompiledRule] = {}
 
     def begin(self, step: Step) -> None:
@@ -77,7 +78,7 @@ class Occurrences:
         self.judgement.begin(step)
 
     def leave(self, row: Pending, record: bytes, place_ms: int, route: Route, step: Step) -> None:
-        """Fire a row that has a rule, or judge it, and keep what follows.
+        """Fire a row that has a rule, or judge it, and keep its successor.
 
         Its place may be later than its due instant: that of the last of a run, which fires for it.
         """
@@ -138,8 +139,8 @@ class Occurrences:
     ) -> tuple[Pending, bytes, CompiledRule] | None:
         """A row that was taken from its place, by the days (and the zones) of now; and its rule.
 
-        Its payload is decrypted, that of the record is not.  None where it does not fire now, as
-        what this version cannot fire is held back.
+        Its payload is decrypted, that of the record is not.  None if it does not fire now, as a row
+        that this version cannot fire is held back.
         """
         rule = self._rule_of(row, record)
         if rule is None:

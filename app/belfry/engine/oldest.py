@@ -50,14 +50,14 @@ __all__ = ["FIRING", "LOOKS", "REASONS", "Oldest"]
 LOOKS: Final = 200
 # Tenants that wait for nothing: so many of them are passed over for one look.
 PASSED: Final = 10
-# Rows of a queue that holds what is due later too, or that a lock holds back, which are counted.
+# Rows that are counted: of a queue that holds later ones too, or of those behind a lock.
 MOST_COUNTED: Final = 100
 # The same of all locks of a round: their rows are read with their payloads.
 MOST_BEHIND_LOCKS: Final = 2_000
 
 
 class First(NamedTuple):
-    """What one look found: whose it is, why it waits, and the first that is due of it."""
+    """The result of one look: the tenant, why its rows wait, and the first of them that is due."""
 
     tenant: bytes
     why: Why
@@ -88,7 +88,7 @@ class Oldest:
         self.waits: Mapping[bytes, Wait] = {}
 
     def look(self, now_ms: int) -> None:
-        """Look at some; what a round has found is told from its end on."""
+        """Look at some; the findings of a round are told from its end on."""
         if self._round is None:
             self._found, self._found_of, self._round = {}, {}, self._firsts(now_ms)
         some = list(islice(self._round, LOOKS))
@@ -121,7 +121,7 @@ class Oldest:
         return Wait(first.why, since_ms, first.waiting, first.due_ms)
 
     def _firsts(self, now_ms: int) -> Iterator[First | None]:
-        """What a round sees, with a None for each few that were passed over."""
+        """The findings of a round, with a None for each few that were passed over."""
         for name in list(self._waiting.backlog):
             yield self._of_backlog(name, now_ms)
         for name, size in list(self._waiting.catch_up.items()):
@@ -141,7 +141,7 @@ class Oldest:
         waiting = self._waiting.backlog.get(name, 0)
         reason = self._why(name, FIRING if hint is None else TENANT_QUEUE)
         if hint is not None:
-            # It holds what is due later as well.
+            # It holds rows that are due later as well.
             between = self._store.queue_between
             due = chain(*(between(IN_BACKLOG, name, hint, now_ms, level) for level in levels))
             waiting = sum(1 for _ in islice(due, MOST_COUNTED))

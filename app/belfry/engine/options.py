@@ -1,10 +1,10 @@
-"""How an engine works: what a worker's settings say of it, as one value.
+"""How an engine works: a worker's settings for it, as one value.
 
-The engine is told once, when it is made: it is made anew for each term of ownership, and what
-changes between two terms changes between two steps.
+The engine is told once, when it is made: it is made anew for each term of ownership, and settings
+that change between two terms change between two steps.
 
-What all workers of a cluster have to agree on is not here: it lies in the state of the partition
-and is compared at the start (`settings/`).
+Settings that all workers of a cluster have to agree on are not here: they lie in the state of the
+partition and are compared at the start (`settings/`).
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ from typing import Final
 
 
 class Ownership(StrEnum):
-    """Where a worker stands with a partition; the value is what people are shown."""
+    """Where a worker stands with a partition; people are shown the value."""
 
     IDLE = "idle"
     CATCHING_UP = "catching up with the changelog"
@@ -32,7 +32,7 @@ class Ownership(StrEnum):
 
 
 class Event(StrEnum):
-    """What happens to a take-over; `partitions/` tells of each as it happens."""
+    """The events of a take-over; `partitions/` tells of each as it happens."""
 
     ASSIGNED = "assigned"
     CAUGHT_UP = "caught up"

@@ -5,7 +5,7 @@
     committed(…)            the transaction is in the log: write the same locally
     aborted()               it is not: forget the step
 
-A step fires first and accepts then: the due scan reads only what is committed, and a cancel that
+A step fires first and accepts then: the due scan reads only committed rows, and a cancel that
 arrives with the fire comes too late.  The engine never looks at a clock and never waits.
 
 A part that raises amid one request or schedule has all of the step done again without it
@@ -47,7 +47,7 @@ class PartitionEngine:
     """Schedules of one partition; `store` holds exactly what `manifest` says.
 
     A step takes in about `step_bytes` of its options, and fires as many: the last of each may be
-    larger.  What tenants use is told for each `metering_ms`; 0: never.
+    larger.  The use by tenants is told for each `metering_ms`; 0: never.
     """
 
     def __init__(
@@ -89,7 +89,7 @@ class PartitionEngine:
         self._stands = self._stands._replace(manifest=NO_MANIFEST._replace(position=position))
         self._step.position = position
 
-    # -- what is to be done, and when ------------------------------------------------------------
+    # -- open work, and its instants ------------------------------------------------------------
 
     def next_due_ms(self) -> int | None:
         """Instant of the next event to fire, None for none; in the past where a backlog waits."""
@@ -103,7 +103,7 @@ class PartitionEngine:
         return self._parts.due.drains(self._step.scan)
 
     def oldest_due_ms(self) -> dict[str, int]:
-        """Earliest due instants by what is waited for (`engine/oldest.py`); from any thread."""
+        """Earliest due instants by the reason of the wait (`engine/oldest.py`); from any thread."""
         return self._parts.due.oldest_ms(self._maintenance.oldest.due_ms)
 
     def drained(self) -> tuple[Drained, ...]:
@@ -129,7 +129,7 @@ class PartitionEngine:
 
     @property
     def unsaid(self) -> tuple[object, ...]:
-        """What the step has come to that its rows do not tell: places, turns, the scan position."""
+        """The outcome of the step that its rows do not tell: places, turns, the scan position."""
         return self._step.scan, self._store.unsaid, self._parts.waiting.unsaid
 
     # -- the parts of a step ---------------------------------------------------------------------
@@ -141,10 +141,10 @@ class PartitionEngine:
         statement: bytes | None = None,
         unclosed_rows: Iterable[bytes] = (),
     ) -> Effects:
-        """The first step of an owner: a manifest of its own, and what of these is not kept yet.
+        """The first step of an owner: its manifest, and given values that are not kept yet.
 
         `unclosed_rows` are keys of rows that the changelog holds behind the last manifest and that
-        are no state: what is state is written once more, behind them.
+        are not part of the state: rows of the state are written once more, behind them.
         """
         given = {IDENTITY_KEY: identity, SETTINGS_KEY: settings, STATEMENT_KEY: statement}
         unclosed = tuple(unclosed_rows)
@@ -164,7 +164,7 @@ class PartitionEngine:
 
     @property
     def effects(self) -> Effects:
-        """What the step under way has done so far."""
+        """The work of the step under way so far."""
         return self._step.effects
 
     @property
@@ -182,9 +182,9 @@ class PartitionEngine:
         """Fire at most `at_most` events that are due by `now_ms`; the first half of a step.
 
         They have about `most_bytes`, None: as many as a step has room for; the last may be larger.
-        What comes behind them in the step has the room that they leave of all of it.
-        Some take long, for their next instant is far to find.  Where the `time_is_up`, what is left
-        is for the next step, which goes on behind the last that has left.
+        Work behind them in the step has the room that they leave of all of it. Some take
+        long, for their next instant is far to find.  Where the `time_is_up`, the rest is for the
+        next step, which goes on behind the last that has left.
         """
         return self._do(lambda: self._fire_due(now_ms, at_most, time_is_up, most_bytes))
 
@@ -211,7 +211,7 @@ class PartitionEngine:
         refused: Mapping[Need, Rejection],
         time_is_up: Callable[[], bool] = never,
     ) -> Effects:
-        """Take in what was set aside and can be read by now; comes before `accept` in a step.
+        """Take in requests that were set aside and can be read; comes before `accept` in a step.
 
         A request that needs one of these schemas is `refused` unread.  `time_is_up` as in `accept`.
         """
@@ -250,7 +250,8 @@ class PartitionEngine:
     ) -> Effects:
         """Go on with bulk jobs and changed calendars; comes behind the other parts of a step.
 
-        Where a log tells what was done (`as_logged`), that is done: else rates and walks say.
+        Where a log tells the work of the step (`as_logged`), that is done; else rates and walks
+        say.
         """
         return self._do(lambda: self.jobs.advance(self._at(now_ms), budget, as_logged))
 
@@ -288,7 +289,7 @@ class PartitionEngine:
     # -- the end of a step -----------------------------------------------------------------------
 
     def seal(self, owner_epoch: int, *, read_lease: bool = False) -> Manifest:
-        """The manifest of the step: what it did, and where the partition stands after it.
+        """The manifest of the step: its work, and where the partition stands after it.
 
         `read_lease` says that the owner may answer reads for a while without asking anybody.
         """

@@ -9,8 +9,8 @@
              └─ transitions, admission, everywhere ─► intake ─► batches
     maintenance, metering, figures of tenants: beside them, once a sweep or a commit
 
-This is the one place of the engine that knows all of them.  A part is given what it needs, and none
-is patched later.  `partition.py` hands them the step.
+This is the one place of the engine that knows all of them.  A part is given all that it needs, and
+none is patched later.  `partition.py` hands them the step.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ from belfry.wire.requests import RequestReader
 
 
 class EngineParts:
-    """What one partition's engine is made of; each part is called by the partition's thread."""
+    """The parts of one partition's engine; each is called by the partition's thread."""
 
     def __init__(
         self,
@@ -106,7 +106,7 @@ class EngineParts:
         followers: CalendarFollowers,
         options: EngineOptions,
     ) -> None:
-        """Make what takes requests in, and what goes on with bulk jobs and moves."""
+        """Make the parts that take requests in, and those that go on with bulk jobs and moves."""
         of_step, waiting, undo, calendars = self.tenants, self.waiting, self.undo, self.calendars
         self.groups = groups = Groups(place, store, of_step, undo)
         kept_jobs = KeptJobs(store, undo)
@@ -139,7 +139,7 @@ class EngineParts:
     def _make_firing(
         self, store: ScheduleStore, options: EngineOptions, followers: CalendarFollowers
     ) -> None:
-        """Make what fires."""
+        """Make the parts that fire."""
         of_step, waiting, undo = self.tenants, self.waiting, self.undo
         emitter = emit_traced if options.traces else emit
         changes = Changes(self.zones, self.calendars, followers, waiting)
@@ -162,7 +162,7 @@ class EngineParts:
         self.metering.sweep(step, at_most)
 
     def committed(self, step: Step, now_ms: int) -> None:
-        """Count what a step did, which the store has by now."""
+        """Count the work of a step, which the store has by now."""
         self.maintenance.retention.wrote(len(step.effects.rows))
         self.aside.forget_empty()
         self.tallies.committed(step.effects)

@@ -1,4 +1,4 @@
-"""What a recurring schedule has passed: nothing up to there fires again under another definition.
+"""The instant a recurring schedule has passed: up to it nothing fires again by another definition.
 
     fired     ●                                  the rule of now says which instant came before the
               9            10        11          pending one; where days were taken and freed since,
@@ -6,12 +6,13 @@
     passed          9.5 ─────►                   so what the partition had reached counts as well
 
 A change may arrive before a fire and be read after it.  So a calendar keeps how far its partition
-had come when it was changed last: what fired before that lies up to there, and what fired after it
-goes by the days that the schedule has now.
+had come when it was changed last: fires before the change lie up to there, and fires after it go by
+the days that the schedule has now.
 
 Why it matters: the id of a fire follows from its nominal instant.  An instant that fires twice
-would have one id for two events, and consumers would drop the second one, or fail on it.  So what
-is derived anew always lies behind all that may have fired, also where that leaves an instant out.
+would have one id for two events, and consumers would drop the second one, or fail on it.  So an
+instant that is derived anew always lies behind all that may have fired, also if an instant is left
+out by it.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ def reached_ms(step: Step) -> int:
 
 
 def nominal_after(before: Trigger, trigger: Trigger, row: Pending, by: CalendarRow) -> int | None:
-    """What a pending instant is by the changed days of a calendar; None: no more.
+    """A pending instant by the changed days of a calendar; None: no more.
 
     An instant up to the arrival of the change stays.  Else the answer is the first instant after
     that, after all that the schedule has passed, and from its `start_at` on.
@@ -60,7 +61,7 @@ def nominal_at(row: Pending, ms: int) -> int:
 
 
 def passed_ms(old: Pending, calendar_ms: int) -> int:
-    """The last instant of a rhythm that has fired or was given up; 0 where there is none to mind.
+    """The last instant of a rhythm that has fired or was given up; 0 if there is no such instant.
 
     It may be later than the arrival of the request that ends the rhythm, which was read after it.
     `calendar_ms` is how far its partition had come at the last change of its calendar, 0 for none.

@@ -77,8 +77,9 @@ def is_same(before: bytes, old: Pending, record: bytes, tenant: Tenant) -> bool:
 def digests(request: Request, tenant: Tenant | None) -> tuple[bytes, ...]:
     """The digest of a request as it is kept beside its verdict; then those that it may have had.
 
-    Who can guess a payload could try the guess on a digest, so it is made with the tenant's key.
-    Empty where that key cannot be read: such a verdict does not tell another request from a repeat.
+    Somebody who can guess a payload could try the guess on a digest, so it is made with the
+    tenant's key. Empty where that key cannot be read: such a verdict does not tell another request
+    from a repeat.
     """
     plain = digest_of(request)
     if tenant is None or request["action"] not in KEEPING:

@@ -7,8 +7,9 @@ A step shares its room among the tenants that have a backlog, those of the highe
     priority 0         c: 900 waiting    380                           what it leaves goes on
 
 A blocked tenant has no turn.  A tenant's rate is looked at here, and so is the due instant.  The
-backlog of an isolated tenant holds events that are not due yet, and fires only what the timeline
-has been emptied up to, so that an event which waited there from before comes first:
+backlog of an isolated tenant holds events that are not due yet, and fires only up to the instant
+that the timeline has been emptied up to, so that an event which waited there from before comes
+first:
 
     timeline   ──────● its own, due 5 ─────┼ scan position 8
     backlog          ● due 3   ● due 7     ┆  ● due 9              3, 5 and 7 may leave; 9 waits
@@ -24,7 +25,7 @@ Three tenants in time, with room for 1 000 in a step and `h` hot:
     12:00:01.500   c is due in half a second: from now on h has half of the room again
     12:00:02.000   c fires with the step that follows the one under way
 
-So what a tenant with many events costs another one is a step, however many they are.
+So a tenant with many events costs another one a step, however many they are.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ class Turn(NamedTuple):
     """A tenant whose backlog may fire now.
 
     Rows due up to `until_ms` may leave, at most `most` of them, as its rate allows.  `behind` says
-    that the backlog may hold what is due after now, since a clock went back.
+    that the backlog may hold rows that are due after now, since a clock went back.
     """
 
     name: bytes
@@ -115,7 +116,7 @@ class Queues:
         return found
 
     def room(self, at_most: int, next_due_ms: int | None, now_ms: int) -> int:
-        """How many events backlogs may fire in a step: what others need is left to them.
+        """How many events backlogs may fire in a step: the room that others need is left to them.
 
         `next_due_ms` is the first instant of the timeline.  Where that is near, backlogs have half
         of the step and at most `SHORT_STEP`, so that the step is over when it comes.
@@ -149,7 +150,7 @@ class Queues:
         return Look(level, found, beyond_ms, most)
 
     def took(self, turn: Turn, look: Look, left: int, fired: int, step: Step) -> None:
-        """So many of these rows have left, and fired: what that means for the turns to come."""
+        """Count rows that have left, and fired, for the turns to come."""
         self._waiting.levels.grow(IN_BACKLOG, turn.name, look.level, -left)
         if turn.name in self._waiting.hints:
             self._move_hint(turn, look, left)
@@ -160,7 +161,7 @@ class Queues:
     def extra_room(self, tenant: Tenant, step: Step) -> int:
         """How many events more of a tenant its rate allows, besides those of its schedules.
 
-        Backfills ask it: what they fire counts for the same rate (`max_fires_per_second`).
+        Backfills ask it: their fires count for the same rate (`max_fires_per_second`).
         """
         limit = tenant.effective.policy.max_fires_per_second
         return ALL if limit is None else self._rate.room(tenant.name_bytes, limit, step.now_ms)
@@ -187,7 +188,7 @@ class Queues:
         return Turn(name, tenant, until_ms, most, behind)
 
     def _move_hint(self, turn: Turn, look: Look, left: int) -> None:
-        """Nothing of the level is due before its first committed row, or what joins in the step."""
+        """No event of the level is due before its first committed row, or those of the step."""
         levels, rows, level = self._waiting.levels, look.rows, look.level
         if rows:
             due_ms = keys.due_of(rows[left][0]) if left < len(rows) else look.beyond_ms

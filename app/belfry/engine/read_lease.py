@@ -6,8 +6,8 @@
 
 A commit that Kafka acknowledged proves that nobody had fenced this owner when it was sent.  While
 somebody reads, manifests say that a lease is held, and a successor that finds such a manifest lets
-`OUTWAIT_MS` pass since it was appended before it changes anything.  So what an owner reads within
-its lease is what a successor would read too, even if it has been fenced already.
+`OUTWAIT_MS` pass since it was appended before it changes anything.  So an owner reads within its
+lease the same as a successor would, even if it has been fenced already.
 
 A successor may itself be fenced before that time has passed.  The next one looks at the last
 manifest alone, so the successor's first manifest carries the wait on, as if a lease began with it:

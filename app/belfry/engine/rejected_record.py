@@ -39,9 +39,9 @@ class RejectedRecord(NamedTuple):
 def as_rejected(
     record: SourceRecord, rejection: Rejection, origin: Origin, tenant: str, most_bytes: int
 ) -> RejectedRecord:
-    """What is kept of a refused record: at most so many bytes, and the headers that say why.
+    """The kept part of a refused record: at most so many bytes, and the headers that say why.
 
-    `origin` is where it was first received, `tenant` whom it names; empty for nobody.
+    `origin` is where it was first received, `tenant` the one that it names; empty if it names none.
     """
     _, _, key, value, carried = record
     # By that one its reader had it refused: the reason stands in the headers that are added.

@@ -4,8 +4,8 @@
     REKEY           a  by k2       b  by k2       c  left alone      d  left alone
                     UPDATED        UPDATED        no outcome         no outcome
 
-After it no row of a schedule that waited depends on `k1`.  What the job changes is the payload at
-rest and nothing else: instant, version, place and the event that fires stay as they are.
+After it no row of a schedule that waited depends on `k1`.  The job changes the payload at rest and
+nothing else: instant, version, place and the event that fires stay as they are.
 
 A payload that lies elsewhere (`large_payloads.py`) is in no row, and no worker reads it back: it
 keeps the key that it was stored with.  Such schedules are no business of the job; a look before it
@@ -16,8 +16,8 @@ that another key is the newest.  It waits then: under an older key the work woul
 It waits as well where its keys cannot be read.
 
 A schedule that was asked for behind the job is the job's business too, unlike that of other jobs:
-its sender has said nothing about keys.  What is asked for once the job is at work has the newest
-key from the beginning.
+its sender has said nothing about keys.  A schedule that is asked for once the job is at work has
+the newest key from the beginning.
 """
 
 from __future__ import annotations

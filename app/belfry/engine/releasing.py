@@ -1,4 +1,4 @@
-"""Releasing: what an opened lock held back leaves it bit by bit, and nothing overtakes.
+"""Releasing: rows behind an opened lock leave it bit by bit, and none overtakes.
 
     held      n2  n3  s4  n5  …            `s` may lock again, `n` may not
     leave     n2  n3  s4                   to the tenant's backlog: up to the next that may lock
@@ -8,8 +8,9 @@ A row that comes due meanwhile is held as well, unless it is due before all that
 `MOST_AT_ONCE` leave at once, so a step moves no more than it fires; the next ones follow when the
 last of them has left the backlog, which its location tells: it has another one by then.
 
-What joins behind a lock in a step is seen by no scan of that step.  Where it is due before the rest
-of what is held, the release stops in front of it and goes on from there with the next step.
+A row that joins behind a lock in a step is seen by no scan of that step.  If it is due before the
+other rows behind the lock, the release stops in front of it and goes on from there with the next
+step.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from belfry.store.layout.pending_bytes import away
 from belfry.store.readable import why_unreadable
 from belfry.store.schedules import ScheduleStore
 
-# Rows that leave a lock at once, and waits that one step ends: what is behind waits for the next.
+# Rows that leave a lock at once, and waits that one step ends: the rest waits for the next.
 MOST_AT_ONCE: Final = 200
 NOWHERE: Final = (-(2**62), 0)
 
@@ -35,7 +36,7 @@ Held = tuple[Pending, bytes]
 
 
 class Release(NamedTuple):
-    """How far a lock is released: where what it still holds begins, and what left it last.
+    """How far a lock is released: where the rows behind it begin, and which row left it last.
 
     More leaves once the last one has left the backlog: its name then has another location.
     """
@@ -55,7 +56,7 @@ class Releasing:
         self._store = store
         self._room = room
         self.locks: TrackedOrder[Lock, Release] = TrackedOrder(undo)
-        # Where what joined behind a lock in this step begins: a scan does not see it yet.
+        # Where the rows begin that joined behind a lock in this step: a scan does not see them yet.
         self._joined: dict[Lock, keys.SortKey] = {}
         undo.scratch(dict.clear, self._joined)
         # Schedules that have failed to fire here: this owner lets them go no more.
@@ -72,7 +73,7 @@ class Releasing:
         return release is not None and row.sort_key >= release.first
 
     def begin(self, lock: Lock) -> None:
-        """A lock is open; what it holds back may leave."""
+        """A lock is open; the rows behind it may leave."""
         self.locks[lock] = Release(NOWHERE)
 
     def stop(self, lock: Lock) -> bool:
@@ -87,7 +88,7 @@ class Releasing:
         self._joined[lock] = min(sort_key, self._joined.get(lock, sort_key))
 
     def all(self) -> list[Held]:
-        """What all locks that are open let go, for the backlogs of their tenants."""
+        """The rows that all open locks let go, for the backlogs of their tenants."""
         let_go: list[Held] = []
         for lock, release in list(self.locks.items()):
             if self._has_left(release):
@@ -97,8 +98,8 @@ class Releasing:
     def of(self, lock: Lock) -> list[Held]:
         """Let the next rows go, up to a serial one; where none is left, the lock is free."""
         unreadable = lock.name == UNREADABLE_LOCK
-        # What joined in this process cannot be read by it, or waits for its day file: it is let go
-        # where that is read (`day_files.py`), for it would be held again by each step.
+        # A row that joined in this process cannot be read by it, or waits for its day file.  It is
+        # let go where that is read (`day_files.py`), for each step would hold it again.
         joined = None if unreadable else self._joined.get(lock)
         let_go: list[Held] = []
         last: tuple[bytes, bytes] = b"", b""
@@ -131,7 +132,7 @@ class Releasing:
         return let_go
 
     def _has_left(self, release: Release) -> bool:
-        """Whether what a lock let go last has left the backlog, so that more may follow."""
+        """Whether rows that a lock let go last have left the backlog, so that more may follow."""
         return (
             not release.last_name or self._store.named(release.last_name) != release.last_location
         )

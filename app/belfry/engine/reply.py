@@ -1,4 +1,4 @@
-"""The reply to a request: its one outcome, and what goes with it.
+"""The reply to a request: its one outcome, and the details of that.
 
 Parts of the engine give replies, and `reports.py` tells of them; a request that is sent on has none
 here, for its verdict falls at its home.
@@ -23,7 +23,7 @@ MOST_REASON: Final = 2000
 
 @dataclass(slots=True)
 class Reply:
-    """What became of a request.
+    """The outcome of a request, and its details.
 
     `version` and `due_ms` (epoch ms) are the schedule's after it, `generation` is its life;
     `code` is for programs and `reason` for people.  `fire_id` names the fire of a TRIGGER, or the

@@ -1,4 +1,4 @@
-"""Reports: what became of each request, told where somebody asked for it.
+"""Reports: the outcome of each request, told where somebody asked for it.
 
 Every request ends in exactly one outcome.  It is always counted; a lifecycle record tells of it
 where the request has an id or the tenant's level wants it; a rejected record is kept as received.
@@ -60,7 +60,7 @@ class SourcePartition(NamedTuple):
     topic: str
     partition: int
     homes: Homes
-    # Of workers that share a secret: what tells where a request that one of them sent on came from.
+    # Of workers that share a secret: the proof of the origin of requests that one of them sent on.
     origin_keys: Keys = ()
     # The partitions that hold schedules, where there are more than homes.
     counted: PartitionCount | None = None
@@ -69,7 +69,7 @@ class SourcePartition(NamedTuple):
 
     @property
     def only_forwards(self) -> bool:
-        """Whether it holds no schedules, and sends on what comes in."""
+        """Whether it holds no schedules, and sends requests on."""
         by_number = self.partition >= self.homes.partitions
         return by_number if self.forwards is None else self.forwards
 
@@ -211,7 +211,7 @@ class Reports:
         origin = self.origin(record)
         # A refused request may carry names of any length.
         request_id = request["request_id"]
-        # Where belfry gives no reason for the outcome, the history keeps that of who asked.
+        # Where belfry gives no reason for the outcome, the history keeps that of the request.
         reason = request["reason"] if reply.reason is None else reply.reason
         return LifecycleEvent(
             tenant=request["tenant"][:MOST_SHOWN],

@@ -38,8 +38,8 @@ from belfry.wire.record import (
     stamp_of,
 )
 
-# What comes to its home may be a little larger, and only there: brokers take 1 MiB unless the topic
-# says otherwise, and a record that is sent on has some headers more.
+# A record that comes to its home may be a little larger, and only there: brokers take 1 MiB unless
+# the topic says otherwise, and a record that is sent on has some headers more.
 MAX_MISROUTED_BYTES: Final = 1_000_000
 # How often a request begins its way anew.  Workers learn of a policy within two seconds, and a hop
 # takes some milliseconds at least.
@@ -85,7 +85,7 @@ def sent_on(
     *,
     handed_on: bool = False,
 ) -> Rerouted | Rejection:
-    """What is written of a request that is sent on from a place, or why it is refused instead.
+    """The record of a request that is sent on from a place, or why it is refused instead.
 
     `request` is None where it cannot be read here.  `stop` is the partition that it goes to, and
     how many homes have been asked then; `origin` is where it first arrived, and the
@@ -94,7 +94,7 @@ def sent_on(
     first, number = origin
     home, asked = stop
     headers, stamp = record[4], stamp_of(record[4])
-    # What begins its way anew has met partitions whose owners go by different policies.
+    # A request that begins its way anew has met partitions whose owners go by different policies.
     again = not asked or asked == asked_of(record)
     retries = retries_of(record) + (again and has_hopped(headers))
     if retries > MAX_RETRIES:

@@ -2,8 +2,8 @@
 
 A marker's time is a day, or less where its tenant says so; a verdict's an hour, an ended job's a
 week.  They lie in the store by when they are over (`store/ends.py`), so a sweep reads the first of
-them, looks up each name, and forgets the row where its time is over.  What waits is not read, and a
-sweep with nothing to forget reads one row.
+them, looks up each name, and forgets the row where its time is over.  Pending rows are not read,
+and a sweep with nothing to forget reads one row.
 
     12:00:00.000   sweep: 500 names whose time is over, 500 tombstones       behind: there are more
     12:00:00.100   sweep: the next 500, or as many as were written since, up to 2 000
@@ -25,7 +25,7 @@ walks through all names once, a few with each sweep, from a cursor that goes bac
     sweep 2            ───────►            cursor f
     sweep 3                     ──►        the end: from now on the store leads to all of them
 
-It ends what is over and puts down when the rest is.
+It ends rows that are over and puts down when the others are.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ class Retention:
             self._walk(step, at_most)
 
     def _forget(self, step: Step, at_most: int) -> None:
-        """Take the first names whose time is over, by what the store says of it."""
+        """Take the first names whose time is over, by the order in the store."""
         take, heard_ms = self._store.ends.take, min(step.begins.heard_ms, step.now_ms)
         taken = list(take(BY_REQUESTS, heard_ms, at_most))
         self._more = sum([len(each.names) for each in taken]) >= at_most
@@ -104,12 +104,12 @@ class Retention:
     def _walk(self, step: Step, at_most: int) -> None:
         """Walk on through the names that a former owner may have written."""
         if self._walks_since_ms is None:
-            # What the store leads to from another time as an owner is not to be led to twice.
+            # Rows that the store leads to from another time as an owner must not be led to twice.
             self._store.ends.begin_anew()
             self._walks_since_ms = step.now_ms
         rows = list(self._store.names(self._cursor, at_most))
         for name, row in rows:
-            # What has ended since the walk began is led to.
+            # Rows that have ended since the walk began are led to.
             self._judge(name, row, self._walks_since_ms, step)
         if len(rows) == at_most:
             self._cursor = rows[-1][0]
@@ -120,7 +120,7 @@ class Retention:
     def _judge(self, name: bytes, row: bytes, newest_ms: int, step: Step) -> None:
         """Forget a row whose time is over, or keep it on, unless it is newer than that instant."""
         since_ms = kept_since_ms(row)
-        # What the step has changed is led to, or ends by nothing.
+        # A row that the step has changed is led to by that change, or has no end.
         if since_ms is None or name in self._store.changed:
             return
         # All requests that came before it have been read, and their steps are committed.

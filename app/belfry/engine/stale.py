@@ -1,25 +1,26 @@
 """Schedules that have not fired though their rules say so: looked for in rounds, by their rows.
 
-`oldest.py` sees what is overdue.  An occurrence that was given up is not: its schedule waits for
-the next one, and may lose that as well, for weeks.  So each row of what recurs is asked when its
-rule had it fire next after its last fire:
+`oldest.py` sees overdue events.  An occurrence that was given up is not overdue: its schedule waits
+for the next one, and may lose that as well, for weeks.  So each row of a recurring schedule is
+asked when its rule had it fire next after its last fire:
 
     09:00  fired          the last fire in the row
     10:00  given up       the first that has not fired: it is stale since then
     11:00  given up
     12:00  is due next    what `oldest.py` sees; on time
 
-What has never fired by its rule counts from its acceptance, or from the change of the rule.  Where
-a row tells nothing of its last fire (`BELFRY_LAST_FIRES` is off), what it waits for is all that
-counts.
+A schedule that has never fired by its rule counts from its acceptance, or from the change of the
+rule.  If a row tells nothing of its last fire (`BELFRY_LAST_FIRES` is off), only its pending
+occurrence counts.
 
-Left out is what somebody wanted, or is told elsewhere: a schedule that is paused, one whose rule
-this release cannot read, a tenant that is blocked, and belfry's own.  An occurrence that passed
-meanwhile counts once that is over, until the next fire: no row tells when it was resumed.
+Schedules that wait because somebody wanted it, or that are told of elsewhere, are left out: one
+that is paused, one whose rule this release cannot read, a tenant that is blocked, and belfry's own.
+An occurrence that passed meanwhile counts once that is over, until the next fire: no row tells when
+it was resumed.
 
 A look reads at most `LOOKS` names, once in `EVERY_MS`, and belongs to sweeps, as maintenance does.
 It asks `COSTLY` rules of RFC 5545 at most: one may take ten milliseconds, in which nothing fires.
-What a round has found is told from its end on, so with 100 000 names it is a quarter of an hour
+The findings of a round are told from its end on, so with 100 000 names it is a quarter of an hour
 old.
 """
 
@@ -77,7 +78,7 @@ class Stale:
         rows = list(self._store.names(self._cursor, LOOKS))
         costly = 0
         for name, row in rows:
-            # What this step has changed has just fired, or was asked for.
+            # Schedules that this step has changed have just fired, or were asked for.
             if is_location(row) and name not in self._store.changed:
                 record = self._store.pending_at(name, row)
                 try:
@@ -118,14 +119,14 @@ class Stale:
 def unfired_since_ms(row: Pending, record: bytes) -> int | None:
     """The first instant of a schedule's rule that it has not fired for (epoch ms).
 
-    It is in the future where nothing was given up.  None for what does not recur.
+    It is in the future where nothing was given up.  None if the schedule does not recur.
     """
     rule = compiled(row.extra)
     if not rule.recurs:
         return None
     fires = last_fires(record)
     if not row.occurrence:
-        # New, or its rule is: what its row has then are fires by another rule.
+        # The schedule or its rule is new: the fires in its row are by another rule.
         first_ms = rule.trigger.first_ms(row.accepted_ms)
     elif fires:
         first_ms = rule.after_ms(fires[-1].nominal_ms)

@@ -1,12 +1,12 @@
-"""One step of a partition: its instant, how far it has come, what it wants to happen, and the undo.
+"""One step of a partition: its instant, how far it has come, its effects, and the undo.
 
     PartitionStatus ──► Step ──┬─ committed ───► the next one; overlay written, undo log forgotten
                                  └─ rolled back ─► the same one; overlay dropped, undo log played
 
-A step is made from where the partition stands, and thrown away at its end.  What it knows of itself
-(scan position, source position, effects) lies in the `Step`, so there is nothing to put back.  What
-a partition keeps in memory besides its store (how much waits, which groups are locked, what rates
-have used up) changes while a step goes on, and is put back by the undo log (`undo.py`).
+A step is made from where the partition stands, and thrown away at its end.  Its own state (scan
+position, source position, effects) lies in the `Step`, so there is nothing to put back.  The memory
+of a partition besides its store (how much waits, which groups are locked, how far rates are used
+up) changes while a step goes on, and is put back by the undo log (`undo.py`).
 
 All of this belongs to one thread, the one that owns the partition.
 """
@@ -26,7 +26,7 @@ NO_MANIFEST: Final = Manifest(0, 0, 0, 0, 0, 0, b"")
 
 
 def never() -> bool:
-    """A step's time is never up: for those who are not waited for."""
+    """A step's time is never up: for callers that nobody waits for."""
     return False
 
 
@@ -89,7 +89,7 @@ class Step:
 
     @classmethod
     def alone(cls, now_ms: int, effects: Effects) -> Step:
-        """A step that belongs to no partition's store: what it wants to happen is all of it."""
+        """A step that belongs to no partition's store: its effects are all of it."""
         step = cls(PartitionStatus(), effects)
         step.at(now_ms)
         return step
@@ -108,7 +108,7 @@ class Step:
     def sealed(
         self, owner_epoch: int, pending_change: int, *, read_lease: bool, grouped: bool
     ) -> Manifest:
-        """The manifest of the step, which is complete: what it did, and where it leads to.
+        """The manifest of the step, which is complete: its work, and where it leads to.
 
         By the step `pending_change` more schedules wait than before; `grouped` is as in a manifest.
         """

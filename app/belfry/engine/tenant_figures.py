@@ -31,8 +31,8 @@ REST: Final = b""
 class TenantFigures(NamedTuple):
     """One tenant in one partition; counts are since its owner began.
 
-    `late_ms` is the sum over what fired of the time from due to the step that fires it.
-    `accepted` is what metering counts; `delivered` is counted by dispatchers, and 0 here.
+    `late_ms` is the sum, over all fires, of the time from due to the step that fires. `accepted` is
+    the count of metering; `delivered` is counted by dispatchers, and 0 here.
     """
 
     pending: int = 0
@@ -80,7 +80,7 @@ class Tallies:
         return TenantFigures(pending, *counts, wait, tally.accepted)
 
     def committed(self, effects: Effects) -> None:
-        """Count what a step did; called once the store has it."""
+        """Count the work of a step; called once the store has it."""
         for name, late_ms in effects.lateness.items():
             tally = self._tally(name.encode())
             tally.fired += len(late_ms)

@@ -1,4 +1,4 @@
-"""What is told of requests and fires whose trace is sampled: values that the shell makes spans of.
+"""Reports of requests and fires whose trace is sampled: values that the shell makes spans of.
 
     request ─► intake ─► verdict ─► TracedRequest ┐
                                                   ├─► effects.traced ─► committed ─► spans
@@ -10,8 +10,8 @@ even a question for each event.
 
 A request is traced by the context that its event carries: that of the schedule's own headers, else
 that of the request's record.  A fire is traced by the context that lies in its schedule's headers,
-which is the same one, however long the schedule has waited.  What belfry asks of itself for retries
-of deliveries is not traced: an attempt has a span of its own.
+which is the same one, however long the schedule has waited.  Requests of belfry itself for retries
+of deliveries are not traced: an attempt has a span of its own.
 
 Contexts are those of W3C Trace Context (`traceparent`, `tracestate`); only one whose flag says
 "sampled" is told of.  A step that is rolled back leaves no span, for spans are made after the

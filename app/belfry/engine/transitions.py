@@ -1,4 +1,4 @@
-"""Transitions: what a valid request does to its schedule, by the table of transitions.
+"""Transitions: the effect of a valid request on its schedule, by the table of transitions.
 
 Each takes a request and gives the reply; its changes lie in the store's overlay and in the effects.
 A schedule that is kept lies in the timeline, in its tenant's backlog (overdue), or aside (paused).
@@ -10,8 +10,7 @@ An update keeps as much of the schedule as it says nothing about:
     another payload          + 1        stay                 stays      UPDATED
     another trigger          + 1        begin anew           is over    UPDATED
 
-The row that a request asks for is made in `asked_rows.py`; what stands in its way is in
-`conditions.py`.
+The row that a request asks for is made in `asked_rows.py`; its conditions are in `conditions.py`.
 """
 
 from __future__ import annotations

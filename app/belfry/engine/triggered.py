@@ -20,7 +20,7 @@ from belfry.store.layout.pending import Away, Pending
 from belfry.store.readable import why_unreadable
 from belfry.tenants.effective import Tenant
 
-# Files that are asked back at once; what is one too many is asked for by a later request.
+# Files that are asked back at once; further ones are asked for by later requests.
 MOST_RECALLED: Final = 10
 PAYLOAD_AWAY: Final = (
     "The schedule's payload lies in a day file, which is asked back now: send the request again in"

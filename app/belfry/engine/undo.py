@@ -1,16 +1,16 @@
-"""The undo log: what a step has changed in memory, and how to put it back.
+"""The undo log: changes of a step in memory, and how to put them back.
 
-A partition keeps in memory besides its store how much waits, which groups are locked, what rates
-have used up.  These change while a step goes on.  Each such change is noted in the one `UndoLog` of
-the partition:
+A partition keeps in memory besides its store how much waits, which groups are locked, and how far
+rates are used up.  These change while a step goes on.  Each such change is noted in the one
+`UndoLog` of the partition:
 
     counts = Tracked(undo)        a dictionary that notes what it was
     undo.attribute(self, "rate")  before an attribute changes
     undo.scratch(dict.clear, joined)
                                   once: what holds for one step only, emptied at the end of each
 
-So commit and roll-back are one call each, in `partition.py`, and no order matters.  A roll-back
-costs what the step did, not what is stored: nothing is read anew.
+So commit and roll-back are one call each, in `partition.py`, and no order matters.  The cost of a
+roll-back depends on the step, not on the size of the store: nothing is read anew.
 
 A step that fires one event of tenant `a` and is rolled back:
 
@@ -35,7 +35,7 @@ Value = TypeVar("Value")
 
 
 class UndoLog:
-    """How to put back what a step has changed in memory.
+    """The changes of a step in memory, and how to put them back.
 
     One for each partition.  Changes are put back in the reverse of their order, so two changes of
     one attribute end at the first value.
@@ -58,18 +58,19 @@ class UndoLog:
     def scratch(self, clear: Callable[..., object], *given: Any) -> None:
         """Call this at the end of every step.
 
-        Give what is to be emptied as an argument: a copy of the partition then empties its own.
+        Give the container that is to be emptied as an argument: a copy of the partition then
+        empties its own.
         """
         bound = isinstance(clear, BuiltinMethodType)
         assert not bound, "a copy of a built-in method still belongs to the original"
         self._scratch.append((clear, given))
 
     def forget(self) -> None:
-        """The step is committed: what it has changed stays."""
+        """The step is committed: its changes stay."""
         self._end()
 
     def roll_back(self) -> None:
-        """The step is not to have been: put back what it has changed, the last change first."""
+        """The step is not to have been: put its changes back, the last one first."""
         for put_back, given in reversed(self._put_back):
             put_back(*given)
         self._end()
@@ -82,10 +83,10 @@ class UndoLog:
 
 
 class Tracked(dict[Key, Value]):
-    """A dictionary that a roll-back puts back to what it was; no value is None.
+    """A dictionary that a roll-back puts back to its former state; no value is None.
 
     It is read like any other, and changed by `d[key] = …` and `del d[key]` alone.  The first change
-    of a key in a step notes what it was; further ones cost no more than in a plain dictionary.
+    of a key in a step notes the former value; further ones cost no more than in a plain dictionary.
     Other ways to change it raise an AssertionError, for they could not be put back.
     """
 
@@ -114,7 +115,7 @@ class Tracked(dict[Key, Value]):
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         """The same, with a copy of the undo log; between two steps, when there is nothing noted."""
         other = memo[id(self)] = type(self).__new__(type(self))
-        # The log knows of those who have something to empty, and they know of this.
+        # The log refers to the objects that have something to empty, and they refer to this.
         other.__init__(deepcopy(self._undo, memo), deepcopy(dict(self), memo))  # type: ignore[misc]
         return other
 
@@ -145,7 +146,7 @@ class TrackedOrder(Tracked[Key, Value]):
     __slots__ = ()
 
     def _begin(self) -> None:
-        # What is noted first is put back last: when all keys are there again.
+        # The first note is put back last: when all keys are there again.
         self._undo.note(self._put_in_order, list(self))
         super()._begin()
 

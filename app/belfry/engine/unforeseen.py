@@ -1,4 +1,4 @@
-"""What nobody foresaw: a fault of belfry, met amid a request, which must not stop a partition.
+"""Unforeseen faults of belfry, met amid a request, which must not stop a partition.
 
 A partition whose step raises starts over and reads the same request again.  So one request that
 meets such a fault would stop all that is due behind it.  It is refused instead, and others go on:
@@ -45,7 +45,7 @@ def problem_of(
 
 
 def read_whole(reader: RequestReader, record: SourceRecord, step: Step) -> Request | Rejection:
-    """The request in a record with all of its fields, or why there is none."""
+    """The request in a record with all of its fields, or why it cannot be read."""
     try:
         return reader.read_whole(record)
     except NO_FAULTS:

@@ -67,11 +67,10 @@ class Waiting:
     """Puts records of one partition's store where they wait, and counts each tenant's queues.
 
     `backlog` and `catch_up` are sizes by tenant, of all `levels` together; the first tenant in them
-    has the next turn.
-    `recalled` are day files that a request wants back, a hint that no step undoes.
-    `slowed` are tenants whose backlog waits for the rate of catching up.  `held_up_to_ms`: a
-    backlog may hold what is due until then, later than the scan position.  `hints` are epoch ms by
-    tenant, and a tenant is isolated exactly while it has one.
+    has the next turn. `recalled` are day files that a request wants back, a hint that no step
+    undoes. `slowed` are tenants whose backlog waits for the rate of catching up.  `held_up_to_ms`:
+    a backlog may hold rows that are due until then, later than the scan position.  `hints` are
+    epoch ms by tenant, and a tenant is isolated exactly while it has one.
     """
 
     def __init__(self, store: ScheduleStore, undo: UndoLog, scan: ScanPosition) -> None:
@@ -86,7 +85,7 @@ class Waiting:
         self.hints = self.levels.hints
         self.locks = AckLocks(store, undo)
         self.dependents = Dependents(store, undo, self.locks.dependences)
-        # What was put back in the turn of a backlog that is under way, the first of it on top.
+        # Rows that were put back in the turn of a backlog that is under way, the first on top.
         self._turn: list[PutBack] | None = None
         self._first_put_back: SortKey | None = None
         undo.scratch(self._forget_turn)
@@ -109,7 +108,8 @@ class Waiting:
     def put(self, row: Pending, record: bytes, step: Step) -> None:
         """Put a record into the timeline, or the backlog if its time is over or it is isolated.
 
-        "Over" is what the scan has passed, not what is before now: only the former is never met.
+        "Over" are rows that the scan has passed, not those before now: only the former are never
+        met.
         """
         sort_key = row.sort_key
         if step.scan.has_passed(sort_key) or row.tenant in self.hints:
@@ -136,14 +136,14 @@ class Waiting:
             self.hints[tenant] = row.due_ms
 
     def pause(self, row: Pending, record: bytes) -> bytes:
-        """Put a record that was taken from its place where paused ones lie; what is kept of it."""
+        """Put a record that was taken from its place where paused ones lie; the kept row."""
         kept = paused_record(record)
         self._store.rewrite(row.name, kept)
         self._store.move(row.name, kept, Location(IN_PAUSED, *due_and_seq(kept)))
         return kept
 
     def let_go(self, held: list[Held]) -> None:
-        """Put records that a lock no longer holds into the backlog: before what comes due now."""
+        """Put records that a lock no longer holds into the backlog, before rows that come due."""
         for row, record in held:
             self.hold(row, record)
             if row.tenant not in self.hints and row.due_ms > self.held_up_to_ms:
@@ -154,7 +154,7 @@ class Waiting:
         """Put a record into the backlog at once, for others of its group must not overtake it.
 
         It may be due later than the scan position, so the backlog waits for that instant, should
-        the clock go back.  Amid a turn it takes its place among what leaves in the turn.
+        the clock go back.  Amid a turn it takes its place among the rows that leave in the turn.
         """
         if self._turn is None:
             self.let_go([(row, record)])
@@ -168,7 +168,8 @@ class Waiting:
             self.put(row, record, step)
         step.set_aside.clear()
 
-    # -- counting what leaves --------------------------------------------------------------------
+    # -- counting rows that leave
+    # --------------------------------------------------------------------
 
     def left(self, tenant: bytes, row: bytes) -> None:
         """Count one that left its location without a fire."""
@@ -182,7 +183,7 @@ class Waiting:
             del sizes[tenant]
 
     def shrink(self, tenant: bytes, gone: int, queue: int = IN_BACKLOG) -> None:
-        """Count what left a queue; a tenant that has more goes to the end, behind the others.
+        """Count rows that left a queue; a tenant that has more goes to the end, behind the others.
 
         The order of the dictionary is the order of turns.
         """
@@ -206,7 +207,7 @@ class Waiting:
     # -- the turn of a backlog -------------------------------------------------------------------
 
     def begin_turn(self) -> None:
-        """What leaves from now on leaves a tenant's backlog, in order."""
+        """Rows that leave from now on leave a tenant's backlog, in order."""
         self._first_put_back, self._turn = None, []
 
     @property

@@ -26,7 +26,7 @@ from belfry.host import machine
 from belfry.host.background import Background
 from belfry.host.clock import SystemClock
 from belfry.kafka import offset_client
-from belfry.kafka.offset_requests import CommittedOffset
+from belfry.kafka.answer_errors import CommittedOffset
 
 TURN_S: Final = 0.1
 LISTEN_EVERY_MS: Final = 200.0

@@ -8,7 +8,7 @@ a coordinator that has moved  ─► one of `MOVED`: it is looked for again
 from __future__ import annotations
 
 from collections.abc import Awaitable
-from typing import Any, Final, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 from aiokafka import errors
 from confluent_kafka import KafkaError, KafkaException
@@ -22,6 +22,19 @@ MOVED: Final = (
     KafkaError.COORDINATOR_NOT_AVAILABLE,
     KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
 )
+
+
+class CommittedOffset(NamedTuple):
+    """What a group has committed for a partition, or was to commit; with an error if it was not.
+
+    `offset` is `OFFSET_INVALID` where there is none.
+    """
+
+    topic: str
+    partition: int
+    offset: int
+    metadata: str
+    error: KafkaError | None = None
 
 
 def unmoved(answer: Any) -> Any:

@@ -19,6 +19,16 @@ from belfry.settings import SharedSettings
 # States of a coordinator in which it is going to end the transaction some time.
 _UNDER_WAY: Final = frozenset({"Ongoing", "PrepareCommit", "PrepareAbort", "PrepareEpochFence"})
 
+# What follows where a transaction that was committed is rolled back: in state, among requests that
+# were passed on to their partition, and in topics to which belfry only writes.
+_STATE: Final = "what fired in it fires once more with the same belfry-fire-id"
+_PASSED_ON: Final = (
+    "requests that it had passed on there are never taken in, and have to be sent again"
+)
+_WRITTEN_ONLY: Final = (
+    "nobody sees what it wrote there: `belfry verify` names the events that are missing then"
+)
+
 
 class Untold(Exception):
     """The brokers do not say whose transactions are open; the message says why."""
@@ -106,11 +116,12 @@ def tell(
         return untold("no producer has a transaction open there any more", place, settings)
     first, command = found[0], found[0].abort_command(settings.bootstrap_servers)
     if first.is_of(settings.cluster.app_id):
+        special = {settings.topic("changelog"): _STATE, settings.topic("schedules"): _PASSED_ON}
+        then = special.get(place[0], _WRITTEN_ONLY)
         return Told(
             f"belfry's own: {first.sentence(now_ms)}",
             f"if it stays, Kafka has ended it without its marker; `{command}` ends it as rolled"
-            " back, and if it had been committed, what fired in it fires once more with the same"
-            " belfry-fire-id",
+            f" back, and if it had been committed, {then}",
         )
     return Told(
         f"a stranger: {first.sentence(now_ms)}",

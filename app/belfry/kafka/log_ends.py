@@ -85,6 +85,19 @@ class LogEnds:
         """The first offset of each of these logs, of which one short question tells it."""
         return self._told("read_uncommitted", places, OFFSET_BEGINNING) if places else {}
 
+    def told_held_back(self, places: Sequence[Where]) -> dict[Where, int] | None:
+        """Where readers of committed records stop, of those of these logs that have a later end.
+
+        Two short questions tell it, of many logs; what they do not tell is left out.  None where
+        they tell nothing.
+        """
+        # In this order: what is appended in between does not look like something hidden.
+        ends = self._told("read_uncommitted", places) if places else {}
+        readable = self._told("read_committed", places) if ends else {}
+        if places and not readable:
+            return None
+        return {place: at for place, at in readable.items() if at < ends.get(place, at)}
+
     def partitions(self, topic: str, wait_s: float = REQUEST_S) -> list[int]:
         """The partitions of a topic; none where there is no such topic. Raises KafkaException."""
         client, until = self._clients["read_uncommitted"], machine.monotonic() + wait_s

@@ -27,8 +27,9 @@ from confluent_kafka import OFFSET_INVALID, KafkaError, KafkaException, TopicPar
 
 from belfry.host import machine
 from belfry.kafka import client_loop
+from belfry.kafka.answer_errors import CommittedOffset
 from belfry.kafka.client_properties import untold
-from belfry.kafka.offset_requests import CommittedOffset, OffsetRequests
+from belfry.kafka.offset_requests import OffsetRequests
 
 T = TypeVar("T")
 # Seconds for an answer of the loop itself, once the time of a question is over.

@@ -16,7 +16,7 @@ import asyncio
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from aiokafka.client import CoordinationType
 from aiokafka.protocol.commit import OffsetCommitRequest, OffsetFetchRequest
@@ -24,7 +24,14 @@ from aiokafka.protocol.offset import OffsetRequest
 from aiokafka.structs import TopicPartition
 from confluent_kafka import OFFSET_INVALID, KafkaError, KafkaException
 
-from belfry.kafka.answer_errors import MOVED, answered, error_of, failure, unmoved
+from belfry.kafka.answer_errors import (
+    MOVED,
+    CommittedOffset,
+    answered,
+    error_of,
+    failure,
+    unmoved,
+)
 from belfry.kafka.fetch_position import Where
 from belfry.kafka.gathered_requests import GatheredRequests
 from belfry.kafka.shared_client import SharedClient, shared
@@ -40,19 +47,6 @@ LOOKS: Final = 5
 LONGEST_S: Final = 1.0
 # Generation, member and retention of a commit of a group that has no members.
 NOBODY: Final = (-1, "", -1)
-
-
-class CommittedOffset(NamedTuple):
-    """What a group has committed for a partition, or was to commit; with an error if it was not.
-
-    `offset` is `OFFSET_INVALID` where there is none.
-    """
-
-    topic: str
-    partition: int
-    offset: int
-    metadata: str
-    error: KafkaError | None = None
 
 
 # Leader, isolation, and which end or instant (epoch ms) is asked for.
@@ -89,11 +83,12 @@ class OffsetRequests:
     async def offsets(self, asked: Iterable[tuple[Where, int]], isolation: int) -> dict[Where, int]:
         """Where partitions have an instant (epoch ms) or an end, by one request to each leader.
 
-        One whose leader does not tell is missing.
+        One that nobody leads, or whose leader does not tell, is missing.
         """
         listings: dict[_Listing, list[Where]] = defaultdict(list)
-        for where, which in asked:
-            listings[await self._leader(where), isolation, which].append(where)
+        wanted = dict(asked)
+        for where, leader in (await self._leaders(wanted)).items():
+            listings[leader, isolation, wanted[where]].append(where)
         answers = await asyncio.gather(
             *(self._listings.ask(listing, places) for listing, places in listings.items()),
             return_exceptions=True,
@@ -117,7 +112,6 @@ class OffsetRequests:
         return [found[where] for where in places]
 
     async def _fetch(self, group: str, places: list[Where]) -> dict[Where, CommittedOffset]:
-        """The same, by one request."""
         topics: dict[str, list[int]] = defaultdict(list)
         for topic, partition in places:
             topics[topic].append(partition)
@@ -143,8 +137,6 @@ class OffsetRequests:
             for topic, rows in topics.items()
             for partition, offset, text in rows
         ]
-
-    # -- who is asked ----------------------------------------------------------------------------
 
     async def _client(self) -> SharedClient:
         """What is known of the cluster, connected."""
@@ -175,6 +167,15 @@ class OffsetRequests:
         if unknown & used.client.cluster.unauthorized_topics:
             raise KafkaException(error_of(KafkaError.TOPIC_AUTHORIZATION_FAILED))
         return used
+
+    async def _leaders(self, places: Iterable[Where]) -> dict[Where, int]:
+        """Who leads these partitions; one question tells it of all topics that are not known."""
+        known = (await self._client()).leaders(places)
+        if unknown := {where for where in places if where not in known}:
+            with suppress(KafkaException):
+                await self._refreshed(*{topic for topic, _ in unknown})
+            known |= (await self._client()).leaders(unknown)
+        return known
 
     async def _leader(self, where: Where) -> int:
         """The broker that leads a partition; one that nobody leads is waited for."""
@@ -236,5 +237,4 @@ class OffsetRequests:
         return node
 
     async def _answer(self, node: int, request: Any) -> Any:
-        """A broker's answer."""
         return await answered((await self._client()).client.send(node, request, group=self._user))

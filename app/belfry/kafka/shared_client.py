@@ -26,9 +26,11 @@ from typing import Any, Final
 from weakref import WeakKeyDictionary
 
 from aiokafka.errors import IncompatibleBrokerVersion, KafkaError
+from aiokafka.structs import TopicPartition
 
 from belfry.host.errors import named
 from belfry.kafka.broker_features import ask_features
+from belfry.kafka.fetch_position import Where
 from belfry.kafka.gathered_requests import GatheredRequests
 from belfry.kafka.moved_leaders import MovedLeaders
 from belfry.kafka.parallel_client import ParallelClient
@@ -136,6 +138,12 @@ class SharedClient:
             told = False
         self.left = self.left or not told
         return told
+
+    def leaders(self, places: Iterable[Where]) -> dict[Where, int]:
+        """Who leads these partitions, as far as is known; those that nobody leads are missing."""
+        leads = self.client.cluster.leader_for_partition
+        found = {where: leads(TopicPartition(*where)) for where in places}
+        return {where: at for where, at in found.items() if at is not None and at >= 0}
 
     def forget(self, topics: Iterable[str]) -> None:
         """Ask for these topics no more."""

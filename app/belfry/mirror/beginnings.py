@@ -1,4 +1,4 @@
-"""Where the mirror of a partition begins, or why it may not: by what lies on both sides.
+"""Where the mirror of a partition begins, or why it may not: by the records on both sides.
 
     target's mark        source's mark              target's changelog    the mirror
     follows this source  not ahead                  as it was carried     goes on at its positions
@@ -9,12 +9,12 @@
                                                                           the wrong way round
     anything else                                   holds something       refused: it would be mixed
 
-"Holds something" is what nobody carried: state of another belfry, or what this side did before a
-take-over in which not all had been carried. `belfry mirror lost` lists that, and then it has to be
-deleted by hand, for no mirror may be the one that destroys the only copy.
+"Holds something" means records that were not carried: state of another belfry, or records of this
+side from before a take-over in which not all had been carried. `belfry mirror lost` lists that, and
+then it has to be deleted by hand, for no mirror may be the one that destroys the only copy.
 
-One that may begin comes too late where the source has forgotten what it deleted since: a changelog
-keeps tombstones for some time, and who missed one keeps a schedule that is over
+One that may begin comes too late if the source has forgotten later deletions: a changelog keeps
+tombstones for some time, and a mirror that misses one keeps a schedule that is over
 (`see_that_it_is_in_time`).
 """
 
@@ -30,7 +30,7 @@ class CannotMirror(Exception):
 
 
 def mark_in(value: bytes | None, where: str) -> MirrorMark | None:
-    """The mark in the last record of its topic, if there is one; CannotMirror for what is none."""
+    """The mark in the last record of its topic, if there is one; CannotMirror for a bad one."""
     try:
         return None if value is None else decode_mark(value)
     except UnknownMark as error:
@@ -38,7 +38,7 @@ def mark_in(value: bytes | None, where: str) -> MirrorMark | None:
 
 
 class Ends(NamedTuple):
-    """What a changelog of the target holds: whether any record, and where it ends."""
+    """The content of a target's changelog: whether it has any record, and where it ends."""
 
     empty: bool
     end: int
@@ -47,8 +47,8 @@ class Ends(NamedTuple):
 class FollowStart(NamedTuple):
     """Where a partition's mirror begins: offsets by kind of topic; None: each at its first one.
 
-    `resumes` says that this goes on behind what was carried before, under the same mark. What the
-    source had by `level_ms` (epoch ms) is here; 0 where that is not known.
+    `resumes` says that this goes on behind the records carried before, under the same mark. All
+    records that the source had by `level_ms` (epoch ms) are here; 0 if that is not known.
     """
 
     positions: dict[str, int] | None
@@ -73,7 +73,7 @@ def see_that_it_follows(mark: MirrorMark | None, partition: int) -> None:
 
 
 def see_that_it_is_in_time(mark: MirrorMark, partition: int, now_ms: int, kept_ms: int) -> None:
-    """Raise `CannotMirror` where what a partition's mark missed is older than `kept_ms`."""
+    """Raise `CannotMirror` if a partition's mark has missed records older than `kept_ms`."""
     late_ms = now_ms - (mark.level_ms or mark.began_ms)
     if late_ms > kept_ms:
         raise CannotMirror(

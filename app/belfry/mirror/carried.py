@@ -1,11 +1,11 @@
-"""What is written of a record that is carried to the other cluster: rows, and requests.
+"""The form of a record that is carried to the other cluster: rows, and requests.
 
-Offsets are those of a cluster, so what refers to one is translated:
+Offsets are those of a cluster, so references to one are translated:
 
     row of a schedule       its sequence, by which events of one instant leave in order, becomes one
                             that no offset of the other cluster meets (`store/recovery.py`)
-    identity                stays: it names the source, so that nobody fires on a copy
-    the fence of a          left out: it names this cluster, which may not fire before its own
+    identity                stays: it names the source, so that no worker fires on a copy the fence
+    of a          left out: it names this cluster, which may not fire before its own
       take-over             transaction says from which request on
     request                 gets headers: where and when it was first received, and its offset here
 
@@ -74,8 +74,8 @@ def _judged(rows: list[Change]) -> int | None:
 def carried_headers(record: SourceRecord, place: tuple[str, int], origin_keys: Keys) -> Headers:
     """Headers of a request on its way to another cluster; `place` is its topic and partition.
 
-    A request that was sent on within the source keeps what a worker said of its origin. What a
-    stranger said of it is left out, as a worker would not believe it.
+    A request that was sent on within the source keeps the origin that a worker has written. An
+    origin from a stranger is left out, as a worker would not believe it.
     """
     offset, _, key, value, headers = record
     origin = believed_origin(origin_keys, record, *place)
@@ -102,9 +102,9 @@ def translated(position: int, low: int, end: int, look: Callable[[int], int | No
     """Where requests are read on in the target, which begins at `low` and ends at `end`.
 
     `position` is the source's offset to read next. `look` gives, for an offset of the target, the
-    source's offset of the first carried request that lies there or behind; None where none does.
-    It is asked some twenty times, since what was carried of one source keeps its order. So nothing
-    of another source may lie at `low` or behind:
+    source's offset of the first carried request that lies there or behind; None if there is none.
+    It is asked some twenty times, since the carried records of one source keep their order. So no
+    record of another source may lie at `low` or behind:
 
         target   0: 100    1: 101    2: marker    3: 102    4: 103        position 102  ─►  2
     """

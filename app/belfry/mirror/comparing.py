@@ -1,14 +1,14 @@
-"""Both sides compared, schedule by schedule: what the changelogs hold under each name.
+"""Both sides compared, schedule by schedule: the rows of both changelogs under each name.
 
-The source goes on while the target follows, so both are compared as of the mark. What the source
-has changed behind it is counted, and not compared.
+The source goes on while the target follows, so both are compared as of the mark. Later changes of
+the source are counted, and not compared.
 
     source   a  b  c │ b'        mark at │         b is left out
     target   a  b    │                             c is missing
 
-What moved from one partition to another is compared where each side has it. And each group, and
-each schedule of one, has to lie in one partition of the target alone (`Owners`): as of the marks,
-which fit together, nothing is in two places.
+A schedule that moved from one partition to another is compared in the partition where each side has
+it. And each group, and each schedule of one, has to lie in one partition of the target alone
+(`Owners`): as of the marks, which fit together, no schedule lies in two places.
 
 Sequences are offsets of a cluster, so rows are compared without them (`carried.py`). Identity and
 manifests are those of a side.
@@ -32,7 +32,7 @@ from belfry.store.recovery import EARLIER_INPUT
 class RowDifference(NamedTuple):
     """A name under which the sides hold something else: `missing`, `surplus` or `other`.
 
-    `doubled` is what lies in two partitions of the target.
+    `doubled` are names that lie in two partitions of the target.
     """
 
     kind: str
@@ -40,7 +40,7 @@ class RowDifference(NamedTuple):
 
 
 class Compared(NamedTuple):
-    """How many rows are the same, what differs, and how many the source has changed since."""
+    """How many rows are the same, which differ, and how many the source has changed since."""
 
     same: int
     different: list[RowDifference]
@@ -52,7 +52,7 @@ class Digests:
 
     def __init__(self) -> None:
         self.held: dict[bytes, bytes] = {}
-        # What waits, and the key groups that are here as a whole or are to leave.
+        # Pending schedules, and the key groups that are here as a whole or are to leave.
         self.waits: set[bytes] = set()
         self.groups: dict[int, int] = {}
 
@@ -68,7 +68,7 @@ class Digests:
                 self.held[key] = blake2b(_without_offsets(row), digest_size=16).digest()
 
     def _see(self, key: bytes, row: bytes | None) -> None:
-        """Note what waits, and which groups lie here."""
+        """Note pending schedules, and the groups that lie here."""
         if key.startswith(LIES_PREFIX):
             if row is None:
                 self.groups.pop(group_of(key), None)
@@ -81,7 +81,7 @@ class Digests:
 
 
 class Owners:
-    """Looks that nothing of a group that moved lies in two partitions of the target."""
+    """Checks that no schedule of a moved group lies in two partitions of the target."""
 
     def __init__(self, homes: int) -> None:
         """`homes` is the number of partitions that are tenants' homes."""
@@ -93,7 +93,7 @@ class Owners:
         self._sides.append((held.waits, held.groups))
 
     def doubled(self) -> list[RowDifference]:
-        """What lies in two partitions: groups, and schedules of groups that moved."""
+        """Names that lie in two partitions: groups, and schedules of groups that moved."""
         phases = [(group, phase) for _, groups in self._sides for group, phase in groups.items()]
         whole = Counter(group for group, phase in phases if phase == HERE)
         found = [b"key group %d" % group for group, times in whole.items() if times > 1]
@@ -109,7 +109,7 @@ class Owners:
 
 
 def compared(source: Digests, target: Digests, moved: frozenset[bytes]) -> Compared:
-    """What differs under the names that the source has not changed since."""
+    """The differences under the names that the source has not changed since."""
     theirs, mine = source.held, target.held
     different = []
     same = 0

@@ -1,25 +1,25 @@
 """Which transactions of a source may be carried by now, so that all partitions fit together.
 
 Partitions write to one another: misrouted requests, and key groups that move. Each lane carries one
-partition, and a take-over without the source may come at any moment. So two rules hold at all
-times for what lies in the target:
+partition, and a take-over without the source may come at any moment. So two rules hold at all times
+for the records in the target:
 
-    effects first   a transaction that sent something on is carried when the topic of requests is,
-                    up to where it ended behind that transaction: nothing that left is missing
-    causes first    a transaction that took in what another partition sent on is carried when the
-                    one that sent it is: nothing is judged that will be sent once more
+    effects first   a transaction that sent a request on is carried when the topic of requests is,
+                    up to where it ended behind that transaction: no sent request is missing
+    causes first    a transaction that took in a request of another partition is carried when the
+                    one that sent it is: no request is judged that will be sent once more
 
     source   partition 0   7: rows of group 9 leave ─►  input of 1   ─►   partition 1   4: they come
     target                 the input of 1, then 0's transaction 7, then 1's transaction 4
 
-What lies in an input ahead of the transaction that sent it is left out at a take-over, for its
-sender does it again (`premature.py`). Who sent a record says a header of it (`SentBy`), and that a
-transaction sent something its manifest. Those of releases before say neither, and wait for nothing.
+A record in an input ahead of the transaction that sent it is left out at a take-over, for its
+sender sends it again (`premature.py`). A header of a record names its sender (`SentBy`), and the
+manifest of a transaction says whether it sent records. Those of earlier releases have neither, and
+do not wait.
 
 Transactions cannot wait for one another in a circle, unless one is a stretch of several, whose
 manifests compaction has removed, or a record names a transaction of an earlier changelog. Then no
-order keeps the second rule, and after a minute the first that is looked at waits no longer
-(`waits.py`).
+order keeps the second rule, and after a minute the first one stops waiting (`waits.py`).
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ class Need(NamedTuple):
 
 
 class Together:
-    """What the lanes of a mirror know of one another; for one thread.
+    """The facts that the lanes of a mirror share; for one thread.
 
     Of each partition: the number of the last transaction that was carried, the source's offset up
     to which requests were, and by when it was level; and what it waits for. `count` is how many
@@ -89,7 +89,7 @@ class Together:
 
     def __init__(self, count: int) -> None:
         self.count = count
-        # All of a source that was fenced is carried: nobody waits for anybody then.
+        # All records of a fenced source are carried: then no lane waits for another.
         self.open = False
         self.numbers: dict[int, int] = {}
         self.inputs: dict[int, int] = {}

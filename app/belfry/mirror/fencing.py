@@ -1,4 +1,4 @@
-"""The fence and the activation of a partition: whose it is, said in its changelog.
+"""The fence and the activation of a partition: its changelog names its owner cluster.
 
     fence        source   identity: the target's      manifest: nothing but the next number
     activate     target   identity: its own           manifest: the position of its own requests
@@ -90,7 +90,7 @@ def activate(
     last = target.last_manifest(partition)
     if last is None and not is_added(target, partition):
         raise CannotMirror(f"partition {partition} holds no transaction: nothing was carried.")
-    # What was added, and had no owner in the source yet, is empty: it begins at its first request.
+    # An added partition without an owner in the source is empty: it begins at its first request.
     known = 0 if last is None else last.position
     position = _position(target, partition, known, mark.requests_from)
     span = position, target.bounds(REQUESTS, partition).ends()[1]
@@ -117,7 +117,7 @@ def activate(
 
 
 def _write(writer: ChangelogWriter, rows: tuple[bytes, Manifest]) -> None:
-    """Write the two rows that say whose a partition is, and how it stands."""
+    """Write the two rows that name a partition's cluster and its state."""
     identity, manifest = rows
     writer.row(keys.IDENTITY_KEY, identity)
     writer.row(keys.manifest_key(manifest.txn_seq), encode_manifest(manifest))

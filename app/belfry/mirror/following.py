@@ -1,13 +1,14 @@
 """A mirror that runs: lane after lane, round after round, in one thread.
 
-A lane that fails is closed, and opened again after a pause: its mark says where it goes on, so
-nothing is carried twice or left out. The others go on meanwhile.
+A lane that fails is closed, and opened again after a pause: its mark says where it goes on, so no
+record is carried twice or left out. The others go on meanwhile.
 
     lane 0   turn ─ turn ─ no broker answers ─ (pause) ─ opened at its mark ─ turn
     lane 1   turn ─ turn ─ turn ─ turn ─ turn
 
 Where the source has grown, the target is given the same partitions, and they get lanes of their own
-(`growth.py`). What cannot be mirrored (`CannotMirror`) ends the whole: somebody has to decide.
+(`growth.py`). A partition that cannot be mirrored (`CannotMirror`) ends the whole: an operator has
+to decide.
 """
 
 from __future__ import annotations
@@ -63,7 +64,7 @@ class MirrorFollower:
         self._carried = True
         self._together = Together(sides[0].homes)
         self._topics = SourceTopics(sides[0])
-        # What the source had appended by then is carried, epoch ms; by partition.
+        # The source's records up to then are carried, epoch ms; by partition.
         self._level_ms: dict[int, int] = {}
 
     def run(self, *, once: bool, now_ms: Callable[[], int]) -> None:
@@ -126,7 +127,7 @@ class MirrorFollower:
         self._again_ms[_GROWTH] = now_ms + PAUSE_MS
 
     def _turn(self, partition: int, now_ms: int, *, once: bool) -> int:
-        """One turn of a partition; what fails is told, and tried again later."""
+        """One turn of a partition; a failure is told, and the turn is tried again later."""
         if now_ms < self._again_ms.get(partition, 0):
             machine.sleep(IDLE_S / self._sides[0].homes)
             return 0

@@ -5,9 +5,9 @@
     3  belfry.changelog    then a transaction in each that is added: whose it is, and a mark
     4  belfry.schedules    a worker here that is given one of them finds whose it is, and waits
 
-So the passive side begins no belfry of its own in a partition that is empty. Each step that was
-done is left out when all of it is done again. Nothing of a group can lie in a partition that is not
-followed: a transaction that names it waits in its lane (`cuts.py`).
+So the passive side begins no belfry of its own in a partition that is empty. A repeated run leaves
+out steps that were done. No schedule of a group can lie in a partition that is not followed: a
+transaction that names it waits in its lane (`cuts.py`).
 """
 
 from __future__ import annotations

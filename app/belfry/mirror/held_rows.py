@@ -1,4 +1,4 @@
-"""What a reader of a mirror has read: rows that are held back, and batches that are given out."""
+"""Records of a mirror's reader: rows that are held back, and batches that are given out."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from belfry.store.net import Change
 
 @dataclass(slots=True)
 class CarriedBatch:
-    """What was read at once: rows of the changelog, and records of other topics by their kind.
+    """One batch of records: rows of the changelog, and records of other topics by their kind.
 
     `positions` are the source's offsets behind it. `whole` says that the rows end with a manifest,
-    and `number` is that of the last transaction among them; None where they have none.
+    and `number` is that of the last transaction among them; None without a transaction.
     """
 
     rows: list[Change]

@@ -1,6 +1,6 @@
-"""What the other side does by itself: requests that were carried ahead of their verdicts, and jobs.
+"""Work that the other side does by itself: requests carried ahead of their verdicts, and jobs.
 
-Whether a fire of the source comes there too depends on how its schedule came to be what it was:
+Whether a fire of the source comes there too depends on the history of its schedule:
 
     begun by a carried request      it comes, by an id that counts from where the request lies there
     changed by carried requests     it comes by the same id: each raises the version by one at most
@@ -36,12 +36,12 @@ from belfry.wire.requests import RequestReader
 Place = tuple[str, int, int]
 # A partition, and an offset there.
 At = tuple[int, int]
-# Where nothing is, so that all comes later.
+# A place without records, so that all come later.
 _BEFORE_ALL: At = -1, -1
 
 
 class MovingJob(NamedTuple):
-    """A bulk job that moves schedules: whose, its id, what it is about, and how far it has come.
+    """A bulk job that moves schedules: its tenant, its id, its filter, and its progress.
 
     `behind` is the changelog key of the last schedule that it has looked at.
     """
@@ -70,7 +70,7 @@ class MovingJob(NamedTuple):
 
 
 class LostRequest(NamedTuple):
-    """A request that was not carried: its offset, when it was written, and what it says.
+    """A request that was not carried: its offset, its time, and its content.
 
     `action`, `tenant` and `schedule_id` are empty where it cannot be read. It is `unread` where a
     registry's schema might tell them, and has a `job` where it asks for one that moves schedules.
@@ -167,7 +167,7 @@ class JudgedAnew:
         self._jobs.setdefault((job.tenant, job.job), {})[at] = job
 
     def comes(self, name: bytes, was: Remembered | None, its: Remembered | Over) -> Comes:
-        """Whether a schedule comes to what it was in the source, by what was carried of it.
+        """Whether a schedule reaches its state of the source, by the records carried of it.
 
         `was` is the row that was carried. Each request raises a schedule's version by one at most,
         and so does each job.

@@ -1,25 +1,26 @@
-"""One partition of a mirror: what is read of the source, and the transactions that carry it.
+"""One partition of a mirror: the records of the source, and the transactions that carry them.
 
     open    fence the target's partition ─► read its mark ─► decide where to begin
     turn    read ─► one transaction: rows, requests, lifecycle, refused, and the mark
     close
 
-All that the source had by an instant is carried when its ends are reached that it told after that
-instant. Nothing else is proof of it: a source that is cut off sends no records either.
+All records that the source had by an instant are carried when the mirror reaches the ends that the
+source told after that instant. There is no other proof: a source that is cut off sends no records
+either.
 
     12:00:00  the source ends at 131 and 18      12:00:02  both are reached: level since 12:00:00
     12:00:05  no answer: the lane ends           the mark still says 12:00:00
 
 The target is written with the transactional ids of the partition itself. So a take-over, which
 takes them, ends a mirror that still runs; and a mirror that is started a second time ends the first
-one. The mark is read after the fence, when nobody else can write one: a mirror that comes late
+one. The mark is read after the fence, when no other process can write one: a mirror that comes late
 learns that the partition was taken over, and leaves.
 
     killed amid a transaction     the next one fences, which rolls it back, and goes on at the mark
     killed after it               the mark says so
 
-Lanes know of one another (`cuts.py`), for what is carried of all partitions has to fit together at
-any time.
+Lanes know of one another (`cuts.py`), for the carried records of all partitions have to fit
+together at any time.
 
 A partition that was just added is there as a whole from its first transaction on: its log begins
 with it, and was not compacted yet. All that the source had before its first record is here.
@@ -90,7 +91,7 @@ class Lane:
         self.source = source
         self.target = target
         self._origin_keys = source.settings.worker_keys(Purpose.ORIGIN)
-        # What this one has seen: the source's ends when it last asked, and which it carries up to.
+        # The source's ends when this lane last asked, and the ends that it carries up to.
         self._asked_ms = 0
         self._ends: dict[str, int] = {}
         self._goal: _Goal | None = None
@@ -154,7 +155,7 @@ class Lane:
 
     @property
     def _is_level(self) -> bool:
-        """Whether what was read reaches as far as is to be carried."""
+        """Whether the lane has read as far as it has to carry."""
         return self._goal is not None and self.reached(self._goal.ends)
 
     def reached(self, ends: dict[str, int]) -> bool:
@@ -173,7 +174,7 @@ class Lane:
         self._begins = False
 
     def _beginning(self) -> list[Change]:
-        """What is written first, so that nobody takes a copy for a belfry of its own."""
+        """The first records, so that no worker takes a copy for a belfry of its own."""
         if not self._begins:
             return []
         return [(keys.IDENTITY_KEY, encode_identity(self.source.here))]
@@ -195,7 +196,7 @@ class Lane:
             self._goal, self.level_ms = None, goal.at_ms
 
     def _begun_ms(self, batch: CarriedBatch) -> int:
-        """By when there was nothing of a partition that was just added; 0 where that is not so."""
+        """The instant by which a partition that was just added was empty; 0 for any other one."""
         began_ms = self.reader.began_ms
         young = self.mark.began_ms - began_ms < YOUNG_MS
         return began_ms - 1 if batch.whole and began_ms and young else 0

@@ -44,7 +44,7 @@ class LeavingLanes:
         self.topics = SourceTopics(source)
 
     def opened(self, partitions: Iterable[int]) -> list[Lane]:
-        """Their lanes, which have carried what there is; marks say that a take-over has begun.
+        """Their lanes, which have carried all records; marks say that a take-over has begun.
 
         No other mirror opens them from then on. One that was about to open one fences it once more,
         so that this is tried some times.
@@ -89,7 +89,7 @@ class LeavingLanes:
         """
         ends = {each: lane.reader.ends() for each, lane in self._lanes.items()}
         deadline = machine.monotonic() + DRAIN_S
-        # What comes behind these ends is no progress, and may never stop to come.
+        # Records behind these ends are not progress, and may come for ever.
         best = self._behind(ends)
         while left := [each for each in ends if not self._lanes[each].reached(ends[each])]:
             if self._together.asks:

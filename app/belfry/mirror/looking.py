@@ -1,7 +1,7 @@
-"""What a mirror is asked: how far behind it is, whether both sides are the same, what is lost.
+"""Questions to a mirror: how far behind it is, whether both sides are the same, the losses.
 
-Each look reads topics and writes nothing. Changelogs are read as a whole where schedules are
-compared, one partition at a time, and only a digest of each row is kept.
+Each look reads topics and writes nothing. To compare schedules it reads whole changelogs, one
+partition at a time, and keeps only a digest of each row.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ Lost = LostRequest | FiredBehind | Uncounted
 
 
 def statuses(source: Side | None, target: Side) -> Iterator[LaneStatus]:
-    """How each partition stands; without the source nobody knows how far behind it is."""
+    """The state of each partition; without the source its lag is unknown."""
     partitions = target.homes if source is None else max(source.homes, target.homes)
     for each in range(partitions):
         mark = target.mark(each)
@@ -64,7 +64,7 @@ def statuses(source: Side | None, target: Side) -> Iterator[LaneStatus]:
 def comparison(source: Side, target: Side, partition: int, owners: Owners) -> Compared:
     """Both sides of a partition, as of its mark; raises CannotMirror where they have parted.
 
-    `owners` sees what the target has of it.
+    `owners` sees the target's rows of it.
     """
     mark = target.mark(partition)
     if mark is None and partition >= target.homes:
@@ -88,7 +88,7 @@ def comparison(source: Side, target: Side, partition: int, owners: Owners) -> Co
 
 
 def losses(source: Side, target: Side) -> Iterator[tuple[int, Lost]]:
-    """What the source holds behind the marks, by partition."""
+    """The source's records behind the marks, by partition."""
     marks = {each: _followed(target, each) for each in range(source.homes)}
     sorting = RequestsBehind({each: number_of(target, each, marks[each]) for each in marks})
     for partition, mark in marks.items():
@@ -122,7 +122,7 @@ def losses(source: Side, target: Side) -> Iterator[tuple[int, Lost]]:
 
 
 def _followed(target: Side, partition: int) -> MirrorMark:
-    """The mark of a partition; what the source was given since the last look was not carried."""
+    """The mark of a partition; one that was added since the last look has not been carried."""
     if partition >= target.homes or (
         is_added(target, partition) and target.mark(partition) is None
     ):
@@ -144,7 +144,7 @@ def _sort(
     source: Side, partition: int, mark: MirrorMark, marks: Mapping[int, MirrorMark],
     sorting: RequestsBehind,
 ) -> None:  # fmt: skip
-    """Sort the requests of a partition that nobody had judged by its mark."""
+    """Sort the requests of a partition that were not judged by its mark."""
     topic, origin_of = source.settings.topic(REQUESTS), _origins(source, partition)
     for record in _requests(source, partition, mark.judged):
         origin = origin_of(record)
@@ -158,7 +158,7 @@ def _sort(
 
 
 def _origins(source: Side, partition: int) -> Callable[[SourceRecord], Origin]:
-    """What tells where a request of a partition came in first."""
+    """A function that tells where a request of a partition came in first."""
     origin_keys = source.settings.worker_keys(Purpose.ORIGIN)
     topic = source.settings.topic(REQUESTS)
     return lambda record: believed_origin(origin_keys, record, topic, partition)

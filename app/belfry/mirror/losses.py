@@ -1,18 +1,18 @@
-"""What a source holds that was not carried, as a list: requests, and fires.
+"""The records of a source that were not carried, as a list: requests, and fires.
 
-    requests behind the mark        are unknown here: nothing became of them, and nothing will
-    fires behind the mark           came out of the source; here they are still to come, unless what
+    requests behind the mark        are unknown here: they had no effect, and will have none fires
+    behind the mark           came out of the source; here they are still to come, unless what
                                     had asked for them was not carried
 
 A fire that comes here as well has the same `belfry-fire-id`, unless its schedule begins here anew:
 requests are carried ahead of their verdicts, and the id counts from where the request lies.
 
     requests   40  41  42 │ 43            mark at 43, and the last manifest before it says 41
-    lost                    43            nothing becomes of it
-    judged anew    41  42                 what they ask for comes here by the id of where they lie
+    lost                    43            it has no effect judged anew    41  42
+    what they ask for comes here by the id of where they lie
 
 Fires are told by the rows of their transactions (`verification/row_fires.py`), which need to know
-how each schedule stood before. What the rows do not tell is counted, by what manifests say.
+how each schedule stood before. Fires without a row are counted, by the manifests.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ NOTHING: Final[Mapping[bytes, Remembered]] = MappingProxyType({})
 
 
 class FiredBehind(NamedTuple):
-    """A schedule that fired behind the mark; `times` is None where its rows do not tell.
+    """A schedule that fired behind the mark; `times` is None if its rows do not tell.
 
-    With `again` it was carried, and so it fires once more; else what had asked for it was not. With
-    `same_id` that fire has the id of this one; else it may have another one.
+    With `again` the schedule was carried, and so it fires once more; else its request was not
+    carried. With `same_id` that fire has the id of this one; else it may have another one.
     """
 
     again: bool
@@ -73,7 +73,7 @@ def carried_rows_of(
 
 
 def _worth(its: Remembered) -> int:
-    """What waits fires, what was given away may do so elsewhere, and what is over does not."""
+    """A pending schedule fires, one given away may fire elsewhere, an ended one does not."""
     return {Stands.OVER: 0, Stands.GONE: 1}.get(its.stands, 2)
 
 

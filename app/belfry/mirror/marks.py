@@ -1,15 +1,15 @@
-"""What is said of a partition in the topic `belfry.mirror` of the side that follows.
+"""Marks: the state of each partition in the topic `belfry.mirror` of the side that follows.
 
-The mark is written in the transaction that carries records, so it is true of what lies in the
-target: neither ahead of it nor behind it. The last mark of a partition counts.
+The mark is written in the transaction that carries records, so it fits the records in the target:
+it is neither ahead of them nor behind them. The last mark of a partition counts.
 
     12:00:00  positions changelog 120, requests 17     the source's offsets to read next
-    12:00:01  positions changelog 131, requests 18     in one transaction with what lies between
+    12:00:01  positions changelog 131, requests 18     in one transaction with the records between
     12:05:00  leaving                                  a take-over has begun: the mirror ends
     12:05:02  taken over                               this side is the active one from here on
 
 An *epoch* counts the take-overs of a pair, on whichever side they were. So the side with the higher
-one is the active one, and nobody has to compare clocks.
+one is the active one, without a comparison of clocks.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ import orjson
 GOES_ON: Final = 1 << 62
 # The key of all marks; each partition of the topic has its own last one.
 MARK_KEY: Final = b"mark"
-# What is carried, by the names of topics without their prefix.
+# The carried topics, by their names without prefix.
 CHANGELOG: Final = "changelog"
 REQUESTS: Final = "schedules"
 KINDS: Final = (CHANGELOG, REQUESTS, "lifecycle", "rejected")
@@ -36,10 +36,10 @@ class UnknownMark(ValueError):
 
 
 class Activated(NamedTuple):
-    """That a side took over: when (epoch ms), whether all had been carried, and what follows.
+    """A take-over: when (epoch ms), whether all had been carried, and where the way back begins.
 
-    `begins` are the offsets in this side from which the way back reads, by kind of topic; none
-    where the other side may hold what was not carried.
+    `begins` are the offsets in this side from which the way back reads, by kind of topic; none if
+    the other side may hold records that were not carried.
     """
 
     at_ms: int
@@ -103,7 +103,8 @@ def encode_mark(mark: MirrorMark) -> bytes:
 def decode_mark(value: bytes) -> MirrorMark:
     """The mark in a record; names that this version does not know are passed over.
 
-    `UnknownMark` for what is none: who goes on from it would carry records twice, or not at all.
+    `UnknownMark` for a bad one: a mirror that goes on from it would carry records twice, or not at
+    all.
     """
     try:
         told = orjson.loads(value)

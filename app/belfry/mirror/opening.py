@@ -1,4 +1,4 @@
-"""How a lane begins: at its mark, or with a first one; and what is known of what was carried."""
+"""How a lane begins: at its mark, or with a first one; and the facts on carried records."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Opening:
         return begun, resumed or self._first_mark(begun, mine, now_ms)
 
     def _first_mark(self, begun: FollowStart, mine: MirrorMark | None, now_ms: int) -> MirrorMark:
-        """What is said of a partition that begins to follow."""
+        """The first mark of a partition that begins to follow."""
         target, partition = self._target, self._partition
         positions = begun.positions or {}
         whole = begun.positions is not None
@@ -51,12 +51,12 @@ class Opening:
 
 
 def is_added(side: Side, partition: int) -> bool:
-    """Whether a partition came by growth: it is nobody's home, and may hold nothing."""
+    """Whether a partition came by growth: it is not a home, and may be empty."""
     return 0 < side.grown_from <= partition
 
 
 def followed(target: Side, partition: int) -> MirrorMark:
-    """The mark of a partition; CannotMirror where it has none."""
+    """The mark of a partition; CannotMirror if it has none."""
     mark = target.mark(partition)
     if mark is None:
         raise CannotMirror(f"partition {partition} of this side never followed another cluster.")

@@ -1,7 +1,7 @@
 """Policies of tenants, carried as values: each side signs its own, for the place where it lies.
 
-They are compared and written, and not copied record by record. To write a policy once more changes
-nothing, so this needs no transaction.
+They are compared and written, and not copied record by record. A policy may be written twice
+without harm, so this needs no transaction.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def carry_policies(
     if changed or gone:
         check()
     if changed:
-        # Who shares a topic in the source shares it here.
+        # A tenant that shares a topic in the source shares it here.
         target.put(*changed, share_topic=True, reason="belfry mirror")
     for name in gone:
         target.remove(name, reason="belfry mirror")

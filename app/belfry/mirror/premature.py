@@ -1,15 +1,15 @@
 """Requests that were carried ahead of the transaction that sent them on, at a take-over.
 
 A side that takes over without its source has each partition as of its own last transaction, and
-inputs that go further (`cuts.py`). What a partition had sent on behind that transaction it sends on
-once more, for here that has not happened yet. So what lies in the inputs of it is left out:
+inputs that go further (`cuts.py`). A partition sends records again that it had sent behind that
+transaction, for here they have not been sent yet. So the copies in the inputs are left out:
 
     carried   partition 0 up to its transaction 6
               in the input of 1: a, sent by 0's transaction 6; b, by its 7; and c, of a producer
     here      partition 1 reads a and c; and b, when partition 0 has sent it again
 
-What nobody has judged is written once more without these, in the transaction that makes the
-partition this side's own, and is read from there on. Partitions become active one after the other,
+Requests that were not judged are written once more without these, in the transaction that makes the
+partition this side's own, and are read from there on. Partitions become active one after the other,
 so the first ones may have sent something to the last ones by then: that was not carried, and stays.
 """
 
@@ -53,8 +53,8 @@ def left_out(
     """Within a transaction, write what is to be read of these offsets once more, without what was
     carried ahead of its sender; the offset from which on requests are read then.
 
-    Nothing is written where there is nothing to leave out. `numbers` are the transactions up to
-    which each partition was carried.
+    It writes no record if there is none to leave out. `numbers` are the transactions up to which
+    each partition was carried.
     """
     position, end = span
     if not any(early for _, _, early in _requests(target, partition, span, numbers)):

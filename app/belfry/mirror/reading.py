@@ -1,18 +1,19 @@
-"""What a partition's mirror reads of the source: all carried topics, by one consumer.
+"""The reader of a partition's mirror: all carried topics of the source, by one consumer.
 
-Rows of the changelog are held back until their manifest has been read, so what is carried ends with
-a transaction. Compaction leaves stretches without manifests, above all at the beginning of a log.
-Such a one is cut amid, by rows and by bytes: it has to go into memory and into one transaction.
+Rows of the changelog are held back until their manifest has been read, so carried rows end with a
+transaction. Compaction leaves stretches without manifests, above all at the beginning of a log.
+Such a stretch is cut into pieces, by rows and by bytes: each has to go into memory and into one
+transaction.
 
     read       row a   row b   manifest 7   row c
     batch      a, b, manifest 7                      position behind the manifest
     held       c
 
-A transaction is held back as well until what it follows from, and what follows from it, is carried
-(`cuts.py`). Where that takes long the changelog is read no further, and other topics are.
+A transaction is held back as well until its causes and its effects are carried (`cuts.py`). If that
+takes long, the changelog is read no further, and only other topics are.
 
-A mirror that goes on reads requests again that it has carried and nobody had judged by then: they
-are not given out, but who sent them on has to be known.
+A mirror that goes on reads carried requests again that were not judged by then: they are not given
+out, but their senders have to be known.
 """
 
 from __future__ import annotations
@@ -77,7 +78,7 @@ class CarriedReader:
         self._held = HeldRows(number=number)
         self._whole = whole
         self._paused = False
-        # The source's offsets behind what was read.
+        # The source's offsets behind the read records.
         self.read: dict[str, int] = {}
         # When the changelog began, epoch ms; 0 where its first record was not read here.
         self.began_ms = 0
@@ -95,7 +96,7 @@ class CarriedReader:
             place = TopicPartition(topic, self._partition)
             low, end = asked(self._consumer, place)
             at = positions.get(kind, low)
-            # What retention removed of other topics is no loss that a mirror makes.
+            # Records that retention removed from other topics are not a loss of the mirror.
             at = at if kind == CHANGELOG else max(at, low)
             if not low <= at <= end:
                 raise CannotMirror(
@@ -147,7 +148,7 @@ class CarriedReader:
 
     @property
     def positions(self) -> dict[str, int]:
-        """The source's offsets behind what was given out, by kind."""
+        """The source's offsets behind the given records, by kind."""
         held = self._held.offsets
         return {**self.read, CHANGELOG: held[0]} if held else dict(self.read)
 
@@ -159,7 +160,7 @@ class CarriedReader:
             self._gate.pass_missing(end, asked_ms)
 
     def _cut(self, messages: list[Message], now_ms: int) -> tuple[list[Change], int | None]:
-        """Rows up to the last manifest that may be carried; what follows is held back."""
+        """Rows up to the last manifest that may be carried; later rows are held back."""
         if messages and messages[0].offset() == 0:
             self.began_ms = messages[0].timestamp()[1]
         held, gate = self._held, self._gate
@@ -193,7 +194,7 @@ class CarriedReader:
         return STRETCH_BYTES if self._whole else HEAD_BYTES
 
     def _pass_end(self, message: Message) -> None:
-        """Note an end that was reached, or raise what is more than that."""
+        """Note an end that was reached, or raise the error."""
         error: Any = message.error()
         if error.code() == KafkaError._AUTO_OFFSET_RESET:
             raise CannotMirror(
@@ -212,7 +213,7 @@ class CarriedReader:
 
 
 def is_end(message: Message) -> bool:
-    """Whether a message that is an error tells of an end, or else of what passes by itself.
+    """Whether a message that is an error tells of an end, or of an error that passes by itself.
 
     Raises ConnectionError for others. Some name no topic, as where the group's coordinator, or a
     right, is missing.

@@ -1,4 +1,4 @@
-"""The requests that nobody had judged by the marks, sorted: lost, or judged on the other side.
+"""The requests that were not judged by the marks, sorted: lost, or judged on the other side.
 
 not sent on by a partition   carried: judged there         not carried: lost
 sent on                      as the request at its first place is: its sender does it again
@@ -38,7 +38,7 @@ from belfry.verification.rows import Logged
 from belfry.wire.moves import MOVE, ROWS, decode_move, is_move, unpack_rows
 from belfry.wire.record import Origin, SentBy, SourceRecord
 
-# What reading JSON raises that says something else, is nested very deeply, or holds an infinity.
+# Errors of reading JSON of another form, nested very deeply, or with an infinity.
 ODD_JSON: Final = (
     AttributeError, ValueError, LookupError, TypeError, RecursionError, OverflowError
 )  # fmt: skip
@@ -66,7 +66,7 @@ class WaitingRows:
         return bool(self._changed)
 
     def changes(self, key: bytes) -> bool:
-        """Whether a row behind the mark is such a one; it is noted. All are, before any is seen."""
+        """Whether a row behind the mark is one of these; it is noted. Ask it of all rows first."""
         found = key.startswith((HELD_PREFIX, ASIDE_PREFIX, JOB_PREFIX))
         if found:
             self._changed.add(key)
@@ -105,7 +105,7 @@ class WaitingRows:
 class RequestsBehind:
     """Sorts the requests of all partitions.
 
-    `lost` are those that nobody carried, by partition. `moved` are schedules whose rows were sent
+    `lost` are those that were not carried, by partition. `moved` are schedules whose rows were sent
     from one partition to another, and `under_way` those of them that were on their way at the
     marks, as they stood.
     """

@@ -62,12 +62,12 @@ class Side(NamedTuple):
     counts: Mapping[str, int] = {}
 
     def kinds_of(self, partition: int) -> frozenset[str]:
-        """The topics that are carried of a partition; not all have those that were added."""
+        """The carried topics of a partition; added partitions are not in all of them."""
         kinds = self.kinds - {MARKS}
         return frozenset(each for each in kinds if partition < self.counts.get(each, 0))
 
     def judge(self, partition: int) -> Judge:
-        """What tells a worker's rows in this side's changelog; CannotMirror without its secret."""
+        """The judge of workers' rows in this side's changelog; CannotMirror without its secret."""
         try:
             mark = self.trust.known(partition)
         except NotTrusted as error:
@@ -79,7 +79,7 @@ class Side(NamedTuple):
         return LogBounds(self.settings.kafka_properties(), self.settings.topic(kind), partition)
 
     def ends(self, partition: int) -> Ends:
-        """What its changelog holds, and where that ends."""
+        """The content of its changelog, and where it ends."""
         log = self.bounds(CHANGELOG, partition)
         end = log.ends()[1]
         return Ends(next(self.backwards(CHANGELOG, partition), None) is None, end)
@@ -92,14 +92,14 @@ class Side(NamedTuple):
                 yield from reversed(tail.stretch(_STRETCH, lambda message: message))
 
     def mark(self, partition: int) -> MirrorMark | None:
-        """What is said last of a partition of this side; None where it never followed another."""
+        """The last mark of a partition of this side; None if it never followed another."""
         if partition >= self.counts.get(MARKS, 0):
             return None
         newest = next((each.value() for each in self.backwards(MARKS, partition)), None)
         return mark_in(newest, f"{self.name}, partition {partition}")
 
     def last_manifest(self, partition: int) -> Manifest | None:
-        """The last manifest of a partition's changelog; None where there is none."""
+        """The last manifest of a partition's changelog, or None."""
         manifests = self._rows_backwards(partition, keys.MANIFEST_PREFIX)
         return next((decode_manifest(row) for _, row in manifests), None)
 
@@ -128,7 +128,7 @@ def opened(name: str, settings: SharedSettings) -> Side:
     """A side by its settings; raises ConnectionError, and CannotMirror for topics that are missing
     or may not be described.
 
-    `name` is what messages call it.
+    `name` is its name in messages.
     """
     quiet = {"log_level": 0, "allow.auto.create.topics": False}
     admin = librdkafka.AdminClient({**settings.kafka_properties(), **quiet})
@@ -147,7 +147,7 @@ def opened(name: str, settings: SharedSettings) -> Side:
         )
     grown_from = partitions.pop(HOMES_TOPIC, 0)
     held, homes = partitions[CHANGELOG], partitions[REQUESTS]
-    # Amid growth the changelog has its partitions first, and they are nobody's yet.
+    # Amid growth the changelog has its partitions first, and they have no owner yet.
     if held < homes or (held > homes and not grown_from):
         raise CannotMirror(
             f"{name}: {names[1]} has {homes} partitions, and {names[0]} has {held}: a mirror"

@@ -1,22 +1,22 @@
 """A take-over: the side that follows becomes the active one, after the other one was fenced.
 
-With the source, nothing is lost:
+With the source, no record is lost:
 
     1  say `leaving`                    a mirror that runs ends
-    2  carry what there is              the source's workers still fire
-    3  fence each of its partitions     its workers are refused; the last row names this cluster, so
+    2  carry all records                the source's workers still fire 3  fence each of its
+    partitions     its workers are refused; the last row names this cluster, so
                                         they stop, and so does every worker that is started there
     4  carry the rest, and policies     up to the ends that were asked for after the fence
     5  activate each partition here     its workers, which look every three seconds, fire
 
 All partitions are fenced before the rest is carried: one partition writes requests to another.
 
-Without the source (`abandoned`) there is step 5 alone. What the source did behind the marks
-is not here, and nobody keeps it from firing. No record can: the clusters cannot talk. Partitions
-fit together all the same (`cuts.py`), and what lies in inputs ahead of that is left out.
+Without the source (`abandoned`) there is step 5 alone. The source's work behind the marks is not
+here, and the source may still fire. No record can stop it: the clusters cannot talk. Partitions fit
+together all the same (`cuts.py`), and records in inputs ahead of that are left out.
 
-A take-over that was interrupted is repeated as it is. What is fenced is fenced once more, and what
-is active stays so. Policies were carried before the first partition became active, and not again:
+Repeat an interrupted take-over with the same command. Fenced partitions are fenced once more, and
+active ones stay so. Policies were carried before the first partition became active, and not again:
 from then on this side's own count.
 """
 
@@ -45,7 +45,7 @@ from belfry.store.signatures import FILLER
 
 # Seconds before it is tried again.
 AGAIN_S: Final = 1.0
-# What a client says where no broker answers: it has waited for long by then.
+# Errors of a client if no broker answers: it has waited for long by then.
 _AWAY: Final = (
     KafkaError._TIMED_OUT, KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN,
 )  # fmt: skip
@@ -57,7 +57,7 @@ Said = tuple[int | None, str]
 def planned(
     source: Side, target: Side, policies: Callable[[], int], now_ms: NowMs
 ) -> Iterator[Said]:
-    """Take over with the source; what is done, line by line. `policies` carries them."""
+    """Take over with the source; returns the steps, line by line. `policies` carries them."""
     begins: dict[int, dict[str, int]] = {}
     return _tried(lambda: _planned((source, target), policies, now_ms, begins))
 
@@ -91,7 +91,7 @@ def _planned(
 
 
 def abandoned(target: Side, now_ms: NowMs) -> Iterator[Said]:
-    """Take over without the source; what is done and what that gives up, line by line."""
+    """Take over without the source; returns the steps and the losses, line by line."""
     done: set[int | None] = set()
 
     def once() -> Iterator[Said]:
@@ -105,8 +105,8 @@ def abandoned(target: Side, now_ms: NowMs) -> Iterator[Said]:
 def _tried(once: Callable[[], Iterator[Said]]) -> Iterator[Said]:
     """Do so some times, where somebody fences a partition of this side amid it.
 
-    That may be a mirror that opens its lane again, or a worker that looks whose a partition is.
-    What was done is found done.
+    That may be a mirror that opens its lane again, or a worker that reads a partition's cluster. A
+    repeated try skips the steps that were done.
     """
     for left in range(TRIES - 1, -1, -1):
         try:
@@ -121,7 +121,7 @@ def _tried(once: Callable[[], Iterator[Said]]) -> Iterator[Said]:
 
 
 def _abandoned(target: Side, now_ms: NowMs, done: Collection[int | None]) -> Iterator[Said]:
-    """Do so once; nothing is said again of what is `done`."""
+    """Do so once; steps in `done` are not told again."""
     with ExitStack() as undo:
         writers = {}
         marks = {}
@@ -162,8 +162,8 @@ def _torn(target: Side, marks: Mapping[int, MirrorMark], asked: Iterable[int]) -
 def _is_state(target: Side, partition: int, mark: MirrorMark, since_ms: int) -> bool:
     """Whether a partition can be gone on with: it was carried as a whole, or held nothing yet.
 
-    The latter is so of one that the source was given after the mirror began, at `since_ms`: what
-    others sent there is here. One that there was before may hold much that was not carried.
+    The latter is a partition that the source got after the mirror began, at `since_ms`: records
+    that others sent there are here. An older one may hold many records that were not carried.
     """
     if mark.whole:
         return mark.level_ms > 0
@@ -171,7 +171,7 @@ def _is_state(target: Side, partition: int, mark: MirrorMark, since_ms: int) -> 
         return False
     if not mark.level_ms and mark.began_ms <= since_ms:
         return False
-    # Rows of a first copy are carried in pieces, and identity and manifest say whose they are.
+    # Rows of a first copy are carried in pieces, and identity and manifest name their cluster.
     found = (each.key() or b"" for each in target.backwards(CHANGELOG, partition))
     last = next((key for key in found if key != FILLER), b"")
     return not last or last.startswith((keys.MANIFEST_PREFIX, keys.IDENTITY_KEY))
@@ -192,14 +192,14 @@ def _see_that_it_is_ours(target: Side, partition: int) -> None:
 def fenced_late(source: Side, target: Side, *, apply: bool) -> Iterator[Said]:
     """Fence a source from which this side took over without it; with `apply` it is done."""
     for each in range(target.homes):
-        # What this side was given since it took over never followed.
+        # Partitions that this side got after its take-over never followed.
         own = is_added(target, each) and target.mark(each) is None
         if not (own or _is_active(source, target, each)):
             raise CannotMirror(
                 f"partition {each} is not active on this side, or the source took over later: a"
                 " fence would stop the side that may fire."
             )
-    # What the source was given since, and this side was not, fires there as well.
+    # Partitions that only the source got since fire there as well.
     for each in range(source.homes):
         if apply:
             yield each, f"fenced in the source, by transaction {fence(source, target, each)}"
@@ -219,7 +219,7 @@ def _is_active(source: Side, target: Side, partition: int) -> bool:
 
 
 def _given_up(mark: MirrorMark) -> str:
-    """What an abandoned source may have done that is not here."""
+    """The warning on work of an abandoned source that is not here."""
     if not mark.positions:
         return "it was added lately, and nothing of it was carried"
     at = mark.positions[CHANGELOG], mark.positions[REQUESTS]

@@ -2,8 +2,8 @@
 
     0 waits for 7 of 1      1 waits for 4 of 2      2 waits for 9 of 0      a circle
 
-It counts as one when each of them has waited for a minute, as lanes saw it. A time in which nobody
-looked, as where the process was stopped, does not count: what is waited for may lie there unread.
+It counts as one when each of them has waited for a minute, as lanes saw it. A time without a look,
+as when the process was stopped, does not count: the awaited records may lie there unread.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Wait(NamedTuple):
 
 
 class Waits:
-    """What each partition waits for; for one thread."""
+    """The waits of partitions for one another; for one thread."""
 
     def __init__(self, has: Callable[[SentBy], bool]) -> None:
         """`has` tells whether a transaction was carried by now."""
@@ -43,7 +43,7 @@ class Waits:
         self._now_ms = now_ms
 
     def over(self, partition: int) -> Wait | None:
-        """A partition waits for nothing, as far as is known; what it waited for."""
+        """A partition waits for no other, as far as is known; returns its earlier wait."""
         return self._waits.pop(partition, None)
 
     def begin(self, partition: int, number: int, by: SentBy, waited: Wait | None) -> None:

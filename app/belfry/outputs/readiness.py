@@ -92,6 +92,8 @@ class Outputs:
         )
         # It is asked for each event, so no call is added to that of the view.
         self.partitions_of = self._view.partitions_of
+        # Output topics that there are, by their numbers of partitions: replaced, never changed.
+        self.there = lambda: self._view.partitions
         self._maker = TopicMaker(settings, tenants, holds, self._view, queue, queued or _ignored)
         failing = "output topics not looked at"
         self._thread = Background("outputs", self._look_now_and_then, log, failing)

@@ -1,4 +1,4 @@
-"""Looks where a tenant or deliveries alone wait for a transaction that stays open.
+"""Looks where a tenant, deliveries or readers alone wait for a transaction that stays open.
 
 All are asked about in one question.  Where that fails, because one topic was removed or has no
 leader, each topic is asked about alone, those that failed before last, for some seconds in all:
@@ -6,6 +6,9 @@ leader, each topic is asked about alone, those that failed before last, for some
     deliveries, schedules.ash, schedules.oak        one question      ash has no leader: no answer
     deliveries   ash   oak                          one after the other
     deliveries   oak   ash                          the next time: what answers does not wait
+
+Output topics are asked about apart, and none of them alone: they may be a thousand, and have their
+turns again.  One transaction may hang in hundreds of them, so only some are named.
 """
 
 from __future__ import annotations
@@ -25,6 +28,8 @@ from belfry.telemetry.limited import LimitedLogger
 # Seconds for an answer, and for those that are asked for alone.
 OTHERS_S: Final = 1.0
 ALONE_S: Final = 5.0
+# So many partitions of output topics are named.
+MOST_NAMED: Final = 20
 _FAILS: Final = (KafkaException, ConnectionError)
 _UNSEEN: Final = "open transactions of tenants' topics and deliveries not looked at"
 
@@ -36,13 +41,19 @@ class OtherPlaces:
         self,
         places: WatchedPlaces,
         behind: Callable[[list[Where], float], dict[Where, int]],
+        told: Callable[[list[Where]], dict[Where, int] | None],
         log: LimitedLogger,
     ) -> None:
-        """`behind` asks where readers of partitions stop before the end, within some seconds."""
+        """`behind` asks where readers of partitions stop before the end, within some seconds.
+
+        `told` does so by one short question; None where nobody answers.
+        """
         self._places = places
         self._behind = behind
+        self._told = told
         self._log = log
         self._failed: set[str] = set()
+        self._silent = False
         self.stable: dict[Where, int] = {}
         self.stuck: list[Where] = []
 
@@ -55,7 +66,27 @@ class OtherPlaces:
             self._say("", error)
         else:
             self._look_at(places)
-        self.stuck = [place for place, at in self.stable.items() if before.get(place) == at]
+        self._look_at_outputs(self._places.outputs(followed, before))
+        self.stuck = self._to_name(
+            [place for place, at in self.stable.items() if before.get(place) == at]
+        )
+
+    def _look_at_outputs(self, places: list[Where]) -> None:
+        found, before = self._told(places), self._silent
+        self._silent = found is None
+        if self._silent and before:
+            # Once is a busy machine, or who leads what was to be learned first.
+            self._say("output topics", "no broker answers in time")
+        self.stable |= found or {}
+
+    def _to_name(self, stuck: list[Where]) -> list[Where]:
+        """Of these places all but most outputs, where those are many."""
+        outputs = [place for place in stuck if self._places.is_output(place[0])]
+        if len(outputs) > MOST_NAMED:
+            more = "transactions stay open in many partitions of output topics: some are named"
+            self._log.warning("many outputs", more, partitions=len(outputs))
+        left_out = {*outputs[MOST_NAMED:]}
+        return [place for place in stuck if place not in left_out]
 
     def _look_at(self, places: list[Where]) -> None:
         try:

@@ -11,7 +11,9 @@ what the one before it has held, a quarter of a full one at least.  It has that,
 where this is worth a transaction.  A partition that finds less waits for its turn, and is woken as
 others give room back.  It does not stand still meanwhile: its steps fire nothing and do all else,
 for requests go on to come, and an owner that commits nothing for a second may be taken for dead.
-Where it is given room amid such a step, the next one has it.
+Where it is given room amid such a step, the next one has it.  Until then the room is idle.  That
+costs less than to pass it by: of who takes requests in all the time, the turn would always come
+amid a step.
 
 A commit may hang, for its broker is away.  Where nobody was given a share for a second though
 somebody waits, all who ask go on at once with a small one.  So does who has waited for two:

@@ -49,7 +49,8 @@ HURRY_FOR_S: Final = 35.0
 PAUSES: Final = 3.0
 # A transaction is told of once it has been open for so long.
 TOLD_AFTER_MS: Final = 2_000.0
-
+# Seconds for asking who it is, where no partition that is taken over waits for the answer.
+NAMED_S: Final = 10.0
 
 log = structlog.get_logger(__name__)
 
@@ -79,7 +80,7 @@ class TransactionWatch:
         self._followed: dict[int, float] = {}
         self._stable: dict[Where, int] = {}
         # The same of tenants' topics and deliveries, which are looked at less often.
-        self._others = OtherPlaces(places, self._behind, self._log)
+        self._others = OtherPlaces(places, self._behind, log_ends.told_held_back, self._log)
         self._others_at = -inf
         self._since_ms: dict[Where, float] = {}
         self._strangers: dict[Where, OpenTransaction] = {}
@@ -160,9 +161,9 @@ class TransactionWatch:
         stuck = self._stuck()
         strangers: dict[Where, OpenTransaction] = {}
         ages_s: dict[tuple[str, int], float] = {}
-        now_ms = self._clock.wall_ms()
+        now_ms, until = self._clock.wall_ms(), machine.monotonic() + NAMED_S
         for place in stuck:
-            found, why = self._found(place)
+            found, why = self._found(place, until)
             first = found[0] if found else None
             app_id = self._settings.cluster.app_id
             if first is not None and first.is_of(app_id) and not first.overdue(now_ms):
@@ -184,10 +185,12 @@ class TransactionWatch:
             }
         self._metrics.open_transactions(ages_s)
 
-    def _found(self, place: Where) -> tuple[list[OpenTransaction], str]:
+    def _found(self, place: Where, until: float) -> tuple[list[OpenTransaction], str]:
         """Transactions that are open in a partition; or none, and why nobody says whose they
         are.
         """
+        if place not in self._stable and machine.monotonic() >= until:
+            return [], "not asked: to name others took too long"
         try:
             return open_transactions.look_up(self._settings.kafka_properties(), [place]), ""
         except Untold as error:

@@ -1,16 +1,26 @@
 """Which partitions a worker looks at for transactions that stay open, and what one keeps back.
 
-    changelog, requests       the partitions that this worker owns or takes over
-    tenants' own topics       those of tenants that live there
-    policies, deliveries      all partitions: any worker may read them
+    changelog, requests           the partitions that this worker owns or takes over
+    tenants' own topics           those of tenants that live there
+    policies, deliveries          all partitions: any worker may read them
+    verdicts, refusals, letters   all partitions: people and programs read them
+    events                        `fired.…`: each topic is looked at by the owner of one partition
+
+belfry itself does not wait for what it only writes.  But nobody who reads committed records gets
+past a transaction that hangs there, and no broker says so.  There may be thousands of output
+topics, so some of their partitions have their turn at each look (`OutputRounds`).  Topics that
+policies name are others' too, whose transactions may be long.
 
 Names are without the prefix of belfry's topics, as metrics and the log show them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
+from zlib import crc32
+
+from confluent_kafka import KafkaError, KafkaException
 
 from belfry.engine.forward import TenantInput
 from belfry.kafka.fetch_position import Where
@@ -22,15 +32,25 @@ CHANGELOG: Final = "changelog"
 SCHEDULES: Final = "schedules"
 TENANTS: Final = "tenants"
 DELIVERIES: Final = "deliveries"
+# What belfry writes, and others read.
+WRITTEN: Final = ("lifecycle", "rejected", "undelivered")
 _MEANS: Final = {
     CHANGELOG: "nobody can take this partition over before it ends",
     SCHEDULES: "requests behind it are not taken in before it ends",
     TENANTS: "policies behind it do not count before it ends",
     DELIVERIES: "deliveries behind it are not made before it ends",
+    "lifecycle": "nobody reads a verdict behind it before it ends",
+    "rejected": "nobody reads a refused request behind it before it ends",
+    "undelivered": "nobody reads a dead letter behind it before it ends",
 }
 _TENANT_INPUT: Final = "this tenant's requests behind it are not taken in before it ends"
+_OUTPUT: Final = (
+    "what fires goes on to come there, and nobody reads an event behind it before it ends"
+)
 # Seconds for one answer.
 REQUEST_S: Final = 5.0
+# So many partitions of output topics have their turn at a look.
+MOST_OUTPUTS: Final = 1_000
 
 
 class WatchedPlaces:
@@ -42,15 +62,18 @@ class WatchedPlaces:
         counted: PartitionCount,
         inputs: Callable[[int], Iterable[TenantInput]],
         log_ends: LogEnds,
+        outputs: Callable[[], Mapping[str, int]],
     ) -> None:
         """`counted` knows the changelog's number of partitions; the input may have more.
 
-        `inputs` are the topics of tenants that live at a partition.
+        `inputs` are the topics of tenants that live at a partition, `outputs` gives the numbers of
+        partitions of all output topics.
         """
         self._settings = settings
         self._counted = counted
         self._inputs = inputs
         self._ends = log_ends
+        self._outputs = OutputRounds(settings.topic("fired"), outputs)
         self._shared: dict[str, list[int]] = {}
 
     def of(self, followed: Sequence[int]) -> list[Where]:
@@ -64,10 +87,31 @@ class WatchedPlaces:
         return found + self._all_of(topic(TENANTS))
 
     def of_others(self, followed: Sequence[int]) -> list[Where]:
-        """Those that hold a tenant, or deliveries, back and nothing else; raises KafkaException."""
+        """Those that hold a tenant, deliveries or readers back and nothing else, but for outputs.
+
+        A topic that this worker may not see is none of them.  Raises KafkaException.
+        """
         inputs = [each.place for home in followed for each in self._inputs(home)]
         found = sorted((place.topic, place.partition) for place in inputs)
-        return found + self._all_of(self._settings.topic(DELIVERIES))
+        for name in (DELIVERIES, *WRITTEN):
+            try:
+                found += self._all_of(self._settings.topic(name))
+            except KafkaException as error:
+                if error.args[0].code() != KafkaError.TOPIC_AUTHORIZATION_FAILED:
+                    raise
+        return found
+
+    def outputs(self, followed: Sequence[int], again: Iterable[Where]) -> list[Where]:
+        """Those of output topics whose turn it is, and of `again` those that are looked at here.
+
+        `again` are those that were held back at the last look.
+        """
+        homes = [each for each in followed if each < self._counted.homes]
+        return self._outputs.next(homes, self._counted.homes, again)
+
+    def is_output(self, topic: str) -> bool:
+        """Whether belfry alone writes events to it."""
+        return self._outputs.has(topic)
 
     def _all_of(self, topic: str) -> list[Where]:
         return [(topic, each) for each in self._partitions(topic)]
@@ -88,4 +132,42 @@ class WatchedPlaces:
 
     def means(self, topic: str) -> str:
         """What a transaction that stays open there keeps back, as a clause."""
+        if self.is_output(topic):
+            return _OUTPUT
         return _MEANS.get(self.name(topic), _TENANT_INPUT)
+
+
+class OutputRounds:
+    """Goes round the partitions of output topics, some at each look; used by one thread.
+
+    Each topic is the task of the owner of one home, by a hash of its name, so of all workers one
+    looks at it.
+    """
+
+    def __init__(self, shared: str, outputs: Callable[[], Mapping[str, int]]) -> None:
+        """`shared` is the topic that tenants share, with a dot the begin of those of tenants.
+
+        `outputs` gives the numbers of partitions of all topics, as they are known here.
+        """
+        self._shared = shared
+        self._outputs = outputs
+        self._last: Where = ("", 0)
+
+    def has(self, topic: str) -> bool:
+        """Whether belfry alone writes events to it."""
+        return topic == self._shared or topic.startswith(f"{self._shared}.")
+
+    def next(self, owned: Sequence[int], homes: int, again: Iterable[Where]) -> list[Where]:
+        """The next partitions; and of `again` those that are still a task of these homes."""
+        known, mine = self._outputs(), {*owned}
+        places = [
+            (topic, partition)
+            for topic, count in sorted(known.items())
+            if self.has(topic) and crc32(topic.encode()) % homes in mine
+            for partition in range(count)
+        ]
+        behind = [place for place in places if place > self._last]
+        found = (behind + places[: len(places) - len(behind)])[:MOST_OUTPUTS]
+        if found:
+            self._last = found[-1]
+        return sorted({*found} | {*places}.intersection(again))

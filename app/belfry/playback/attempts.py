@@ -1,9 +1,9 @@
-"""What a step may have been: instants, sizes and parts that a changelog does not tell.
+"""Attempts at a step: instants, sizes and parts that a changelog does not tell.
 
-A worker's step depends on what is in no log: how many events it meant to fire at most, whether it
-fired at all, how much of a bulk job it had time for, whether it swept.  Each combination is an
-*attempt*.  A step that is played by the right one gives the bytes that are there, so attempts are
-made until one does; by far most steps are what their first attempt says.
+A worker's step depends on values that are in no log: how many events it meant to fire at most,
+whether it fired at all, how much of a bulk job it had time for, whether it swept.  Each combination
+is an *attempt*.  A step that is played by the right one gives the bytes that are there, so attempts
+are made until one does; by far most steps agree with their first attempt.
 
     first       all that is due by the watermark, then the requests up to the manifest's position
     then        other instants that rows tell; as many events as the manifest counts; no firing
@@ -27,7 +27,7 @@ from belfry.store.layout.jobs import JOB_PREFIX, RUNNING, JobRow, decode_job
 from belfry.store.layout.manifests import Manifest
 from belfry.wire.record import SourceRecord
 
-# Most events of a step by default, and what a term begins with where there are many topics.
+# Most events of a step by default, and the number that a term with many topics begins with.
 CHUNK: Final = 10_000
 FIRST: Final = 500
 LEAST: Final = 50
@@ -48,7 +48,7 @@ MOST_TURNS: Final = 200
 NEVER: Final = range(0)
 ALWAYS: Final = range(1 << 62)
 
-# What each job of a step may do, by its key, in the order of their turns.
+# The allowance of each job of a step, by its key, in the order of their turns.
 Allotted = tuple[tuple[bytes, Budget], ...]
 
 
@@ -74,7 +74,7 @@ class Attempt(NamedTuple):
 
     @property
     def without_jobs(self) -> Attempt:
-        """The same without what jobs do."""
+        """The same without the work of jobs."""
         return self._replace(budget=None, later_ms=0, allotted=None)
 
 
@@ -104,7 +104,7 @@ def attempts_at(
 
 @cache
 def sizes_of(chunk: int) -> tuple[int, ...]:
-    """What the pace of a partition makes of `chunk`: halved and doubled, in any order.
+    """The sizes that the pace of a partition makes of `chunk`: halved and doubled, in any order.
 
     >>> sizes_of(200)
     (200, 100, 50)
@@ -130,8 +130,8 @@ def likeliest(tries: Sequence[Attempt]) -> list[Attempt]:
 def swept(step: LoggedStep, tries: Sequence[Attempt]) -> Iterator[Attempt]:
     """The likeliest of these once more, with sweeps behind.
 
-    A sweep goes round in parts, so it may take two to come to what the step has looked at.  Who is
-    given up was found alone by a sweep of a minute before, which changed nothing.
+    A sweep goes round in parts, so it may take two to come to the rows that the step has looked at.
+    A schedule that is given up was found by a sweep of a minute before, which changed nothing.
     """
     told, given_up = worked_at(step), given_up_at(step)
     for each in likeliest(tries):
@@ -159,7 +159,7 @@ def refusing(tries: Sequence[Attempt], requests: Sequence[SourceRecord]) -> Iter
 def _plain(step: LoggedStep, before: Manifest, chunk: int) -> list[Attempt]:
     """Attempts without jobs and sweeps."""
     manifest = step.manifest
-    # An owner that still takes in what waited does not look at what is due.
+    # An owner that still takes in requests that waited does not look at due rows.
     stood = manifest.watermark_ms == before.watermark_ms
     instants = instants_of(step)
     silent = Attempt(max(manifest.watermark_ms, step.written_ms), chunk, fires=False)
@@ -181,11 +181,11 @@ def _plain(step: LoggedStep, before: Manifest, chunk: int) -> list[Attempt]:
 def _budgets(
     step: LoggedStep, jobs: Mapping[bytes, JobRow]
 ) -> list[tuple[Budget, Allotted | None]]:
-    """Budgets, the likeliest first, each with what jobs were allotted within it.
+    """Budgets, the likeliest first, each with the allotments of jobs within it.
 
-    What each job did, its row says; so its rate, which depends on when it was looked at in all
-    steps before, need not be known.  A budget also bounds what follows calendars.  What was looked
-    at and fired nothing is in no row, so the budgets of workers come once more without.
+    The row of a job says how much it did.  So its rate, which depends on when it was looked at in
+    all steps before, need not be known.  A budget also bounds the walks behind calendars.  Looks
+    that fired nothing are in no row, so the budgets of workers come once more without allotments.
     """
     allotted = tuple(_allotted(step, jobs))
     workers = [Budget(NAMES_EACH * each, each) for each in CHANGES]
@@ -198,7 +198,7 @@ def _budgets(
 
 
 def _allotted(step: LoggedStep, jobs: Mapping[bytes, JobRow]) -> Iterator[tuple[bytes, Budget]]:
-    """What each job did in a step, as a budget within which it does the same.
+    """The work of each job in a step, as a budget within which it does the same.
 
     Rows are written in the order in which jobs had their turns.
     """

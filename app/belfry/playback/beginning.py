@@ -1,7 +1,7 @@
 """Where a playback begins that is to begin at an instant: at the first take-over from then on.
 
-An owner that takes a partition over has nothing in memory, so all that it goes on from is what the
-changelog says by then.  Rows before it are folded, as a worker without local state folds them:
+An owner that takes a partition over has nothing in memory, so it goes on from the changelog alone.
+Rows before it are folded, as a worker without local state folds them:
 
     log       steps 1 ‥ 40    41          42   43 …
               owner 1         owner 2
@@ -9,8 +9,8 @@ changelog says by then.  Rows before it are folded, as a worker without local st
 
 From an instant before its birth, a partition is played from its birth on.  A later take-over is no
 beginning where something is overdue by then, for an owner with local state knows whether that waits
-in a backlog or behind a lock, and a fold does not.  Neither is one where the fold is not what the
-last manifest says: compaction has removed rows that later ones replaced.
+in a backlog or behind a lock, and a fold does not.  Neither is one where the fold does not agree
+with the last manifest: compaction has removed rows that later ones replaced.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Beginning:
     def feed(self, record: LoggedRow) -> LoggedStep | None:
         """Take the next row; the step that it ends, once the playback has begun, or None.
 
-        Raises `Unplayable` for what no playback knows.
+        Raises `Unplayable` for records that no playback knows.
         """
         if self._cutter is not None:
             return self._cutter.feed(record)

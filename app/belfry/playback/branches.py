@@ -1,9 +1,9 @@
-"""Ways in which a partition may have come to what its log says: each is played until it differs.
+"""Ways in which a partition may have come to its log: each is played until it differs.
 
-An owner with local state finds what was held back (behind an ack lock, in a backlog, late) where it
-lay.  One without folds the changelog, which does not say where things lay, and puts all of it into
-the backlog.  Which of the two an owner was, its bytes show, perhaps some steps later.  So where it
-makes a difference, the partition is played both ways:
+An owner with local state finds rows that were held back (behind an ack lock, in a backlog, late)
+where they lay.  One without folds the changelog, which does not say where things lay, and puts all
+of it into the backlog.  Which of the two an owner was, its bytes show, perhaps some steps later.
+So where it makes a difference, the partition is played both ways:
 
     steps       ─── 1 ─── 2 ───┬─── 3 ─── 4 ─── 5 ───►    with local state
     take-over                  └─── 3 ─── 4 ✗             without: differs at 4, and is dropped
@@ -69,7 +69,7 @@ class BranchingPlayer:
         self._branches = [PartitionPlayer(partition, chunk)]
 
     def beginning(self, from_ms: int | None) -> Beginning:
-        """What cuts the changelog into steps, from the birth or a later take-over (epoch ms) on."""
+        """Cuts the changelog into steps, from the birth or a later take-over (epoch ms) on."""
         return Beginning(self._branches[0].partition, from_ms)
 
     @property
@@ -79,7 +79,7 @@ class BranchingPlayer:
 
     @property
     def counts(self) -> PlayedCounts:
-        """What was played, by the branch that is likeliest."""
+        """The result of the playback, by the branch that is likeliest."""
         return self._branches[0].partition.counts
 
     @property
@@ -97,10 +97,10 @@ class BranchingPlayer:
     ) -> tuple[Effects, StepDifference | None]:
         """Play the next step in each branch; effects of one that fits, or how the first differs.
 
-        Raises `Unplayable` for what no playback knows.
+        Raises `Unplayable` for records that no playback knows.
         """
         first = self._branches[0].partition
-        # What is folded before the first step is as an owner without local state has it.
+        # The rows folded before the first step lie as an owner without local state has them.
         follows = first.engine is not None and first.takes_over(step)
         if follows and any(each.partition.holds_back for each in self._branches):
             # All have the same changelog, so one that folds it is enough.

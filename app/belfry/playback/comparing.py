@@ -1,4 +1,4 @@
-"""What a played step has against the logged one: its rows, its manifest, and rows that are owed.
+"""Differences of a played step from the logged one: rows, the manifest, and rows that are owed.
 
     played      row a   row b            manifest
     logged      row a   row b'  row c    manifest
@@ -52,7 +52,8 @@ class StepDifference(NamedTuple):
     """The first thing in which a played step differs from the log; texts are for people.
 
     `what` is one of row, manifest, event and place.  `offset` is in the changelog.  With a `doubt`
-    it is no fault for certain: the step depended on what that says, which is in no log.
+    it is no fault for certain: the step depended on values that the doubt names, which are in no
+    log.
     """
 
     what: str
@@ -126,7 +127,7 @@ def manifests_differ(step: LoggedStep, played: Manifest) -> StepDifference | Non
 
 
 def row_in_words(row: bytes | None, other: bytes | None = None) -> str:
-    """A row for people: what it is, and where it begins to differ from the other one, if any."""
+    """A row for people: its kind, and where it begins to differ from the other one, if any."""
     if row is None:
         return "a tombstone"
     kind = _ROWS.get(row[1], "a row") if len(row) > 1 else "a row"
@@ -173,7 +174,7 @@ class OwedRows:
         return next(iter(self._rows.values()), None)
 
     def note(self, step: LoggedStep, rows: Mapping[bytes, bytes | None]) -> int:
-        """Note what a step has written and its log lacks; how many rows that are."""
+        """Note the rows that a step has written and its log lacks; how many these are."""
         for key in step.rows:
             self._rows.pop(key, None)
         if step.whole:

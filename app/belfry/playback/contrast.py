@@ -1,9 +1,9 @@
-"""What two playbacks of the same requests have against each other: as it was, and as it would be.
+"""Differences between two playbacks of the same requests: as it was, and as it would be.
 
 An event is the same on both sides by its id, which follows from schedule, life, version and
-instant.  It is kept until the other side has fired it too, so memory grows with what differs.  What
-is left at the end is the same by its schedule and number: under other time zone data its instant,
-and so its id, is another one.
+instant.  It is kept until the other side has fired it too, so memory grows with the differences.
+Events that are left at the end are the same by their schedule and number: under other time zone
+data the instant of an event, and so its id, is another one.
 
     as it was       a 12:00:00.000   b 12:00:00.000   c 12:00:00.000
     as it would be  a 12:00:00.000   b 12:00:01.000                      later: 1; not at all: 1
@@ -100,7 +100,7 @@ class Contrast:
             self.tenants[name].would_refuse += count
 
     def _match_by_number(self) -> None:
-        """Match what is left by schedule and occurrence, in the order in which it fired."""
+        """Match the remaining events by schedule and occurrence, in the order of their fires."""
         left: defaultdict[tuple[str, str, int], deque[VirtualEvent]] = defaultdict(deque)
         for event in self._would.values():
             if event.occurrence >= 0:

@@ -1,9 +1,9 @@
-"""Doubts: what a step that differs may have depended on, and that no log tells.
+"""Doubts: values that a step that differs may have depended on, and that no log tells.
 
-A step that no attempt gives is a fault only where the attempts are all that it can have been.  They
-are not where something was held back: by whose word, in which order of turns and how much of it a
-step meant to fire, is in memory of a worker alone.  Then the difference has a doubt, and an
-operator who asks hears that it cannot be judged, and why.
+A step that no attempt gives is a fault only if the attempts cover all that it can have been.  They
+do not if something was held back: by whose word, in which order of turns and how much of it a step
+meant to fire, is in memory of a worker alone.  Then the difference has a doubt, and an operator who
+asks hears that it cannot be judged, and why.
 
     nothing held back, nobody late        differs
     a backlog, a lock, a job under way    cannot be judged
@@ -60,7 +60,7 @@ SCHEMAS = (
     "requests that name schemas of a registry were taken or refused: what it said is in no log"
 )
 POLICIES = "compaction has removed policies that were in effect once"
-# These are about turns: who had one, and how many events a step meant to fire.
+# These are about turns: whose they were, and how many events a step meant to fire.
 OF_TURNS: Final = frozenset({GIVEN_UP, TAKEN_OVER, HELD_BACK, LATE})
 
 
@@ -70,7 +70,7 @@ def is_sure(
     standing: Callable[[bytes], bytes | None],
     requests: Sequence[SourceRecord],
 ) -> bool:
-    """Whether a step has a row that no worker writes, whatever it depended on.
+    """Whether a step has a row that no worker writes, in spite of any doubt.
 
     Its name has no row yet, no attempt gives it one, and no request of the step names it.
     """

@@ -6,7 +6,7 @@
                                                    the reference
 
 When a worker does so is in no log but this one, and no request asks for it.  Nothing else of a row
-may differ: what does is left for the comparison to find.
+may differ: other differences are left for the comparison to find.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from belfry.store.schedules import ScheduleStore
 def file_as_logged(
     engine: PartitionEngine, store: ScheduleStore, rows: Mapping[bytes, bytes | None], now_ms: int
 ) -> None:
-    """Do in the step under way what its log says that payloads did; `store` is the engine's own."""
+    """Repeat the moves of payloads in the log of this step; `store` is the engine's own."""
     for name, row in rows.items():
         if row is None or not is_pending(row):
             continue

@@ -1,8 +1,8 @@
 """The instants at which a logged step may have happened, the likeliest first.
 
 A manifest does not say when its step looked at the clock.  It says the watermark, up to which the
-timeline was emptied, and that is the instant of the step unless it stopped amid what was due.  Then
-what it wrote tells it:
+timeline was emptied, and that is the instant of the step unless it stopped amid due rows.  Then its
+rows tell it:
 
     marker that no cancel left         when it ended
     record of what recurs              its last fire: due instant, and how late it was
@@ -50,7 +50,7 @@ MOST_ROWS = 1_000
 def instants_of(step: LoggedStep) -> list[int]:
     """Epoch milliseconds, each once; the watermark is the first."""
     found = {step.manifest.watermark_ms: None}
-    # A step that fired nothing may have stopped amid what it held back.
+    # A step that fired nothing may have stopped amid rows that it held back.
     last = [] if step.manifest.fired else [step.written_ms]
     for (key, row), _ in zip(step.rows.items(), range(MOST_ROWS), strict=False):
         if row is not None:
@@ -63,15 +63,15 @@ def instants_of(step: LoggedStep) -> list[int]:
 def worked_at(step: LoggedStep) -> list[int]:
     """When jobs and walks of a step looked at the clock, behind its other parts; each once.
 
-    A job that ended says it, and so does who waited for a group: its instant is that, and its delay
-    later.
+    The row of an ended job says it, and so does that of a schedule that waited for a group: its
+    instant is that, and its delay later.
     """
     told = (_worked_by(key, row) for key, row in step.rows.items() if row is not None)
     return list(dict.fromkeys(at_ms for at_ms in told if at_ms is not None))
 
 
 def given_up_at(step: LoggedStep) -> list[int]:
-    """When a step gave up who waited for an acknowledgement, if it did; each once."""
+    """When a step gave up schedules that waited for an acknowledgement, if it did; each once."""
     rows = (row for row in step.rows.values() if row is not None and is_marker(row))
     ended = (decode_marker(row) for row in rows)
     return list(dict.fromkeys(each.ended_ms for each in ended if each.how == ENDED_MISSED))
@@ -134,7 +134,7 @@ def _told_by(key: bytes, row: bytes) -> Iterator[int]:
 
 
 def _told_by_other(key: bytes, row: bytes) -> Iterator[int]:
-    """The same of a row that is none of a schedule."""
+    """The same of a row that is not a schedule's."""
     if key.startswith(keys.AWAITED_PREFIX):
         yield decode_awaited(row).fired_ms
     elif key.startswith(USAGE_PREFIX):

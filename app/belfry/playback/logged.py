@@ -4,11 +4,10 @@
     record   row a  row b  manifest 7   marker  row c  manifest 8
              └── step 7 ──────────────┘         └── step 8 ──────┘
 
-A playback begins with a partition's birth, or with a later take-over (`beginning.py`): what an
-engine keeps in memory is not in the changelog, and follows from all steps since.  So the manifests
-have to begin there and have no gap.  Where
-compaction has removed some of them, or a recovery has rewritten rows, `Unplayable` says what is
-missing.
+A playback begins with a partition's birth, or with a later take-over (`beginning.py`): the memory
+of an engine is not in the changelog, and follows from all steps since.  So the manifests have to
+begin there and have no gap.  Where compaction has removed some of them, or a recovery has rewritten
+rows, `Unplayable` says what is missing.
 
 Compaction may have removed rows of a transaction whose manifest is there.  Each record and each
 end of a transaction takes one offset, so a step whose offsets follow those of the one before is
@@ -27,7 +26,7 @@ from belfry.store.layout.records import text_of
 
 
 class Unplayable(Exception):
-    """What a playback needs is not there; the message says what, and what can be done."""
+    """Records that a playback needs are not there; the message says which, and what can be done."""
 
 
 class LoggedRow(NamedTuple):
@@ -111,7 +110,7 @@ class StepCutter:
 
 
 def _check_rows(step: LoggedStep) -> None:
-    """Raise `Unplayable` where the rows say that the step needs what is not here."""
+    """Raise `Unplayable` where the rows say that the step needs data that is not here."""
     identity, version = step.rows.get(keys.IDENTITY_KEY), step.rows.get(keys.ZONES_KEY)
     if identity is not None and decode_identity(identity).generation:
         raise Unplayable(

@@ -1,4 +1,4 @@
-"""A partition as it is played: an engine, its rows, and what is known of its log so far.
+"""A partition as it is played: an engine, its rows, and the facts of its log so far.
 
 take_over     a new owner: a new engine on the same rows, which claims the partition
 attempt       one way of a step, done and compared; it is committed or rolled back next
@@ -37,7 +37,7 @@ Judged = tuple[Effects, StepDifference | None]
 
 @dataclass(slots=True)
 class PlayedCounts:
-    """What was played; `owed` rows are gone from the log by compaction."""
+    """The result of a playback; `owed` rows are gone from the log by compaction."""
 
     steps: int = 0
     requests: int = 0
@@ -86,7 +86,7 @@ class PlayedPartition:
 
     @property
     def in_doubt(self) -> bool:
-        """Whether the step under way may have moved, or passed over, what its bytes do not tell.
+        """Whether the step under way may have moved or passed rows that its bytes do not tell.
 
         Else all that is due fires, and all that fires shows.
         """
@@ -181,15 +181,15 @@ class PlayedPartition:
         return self.treatment.tenants.of_bytes(name.partition(b"/")[0]).remember_ms
 
     def _judged(self, engine: PartitionEngine, step: LoggedStep) -> Judged:
-        """Seal what was done; its effects, and how they differ from what was logged."""
+        """Seal the step; its effects, and how they differ from the logged ones."""
         effects = engine.claim(None)
         played = engine.seal(self._epoch, read_lease=step.manifest.read_lease)
-        # What rows say tells more than what a manifest counts.
+        # Differences of rows tell more than those of a manifest's counts.
         found = rows_differ(step, effects.rows, self.standing)
         return effects, found or manifests_differ(step, played)
 
     def place(self, key: bytes) -> Standing:
-        """The row under a changelog key, and what the store has for it."""
+        """The row under a changelog key, and the store's bytes for it."""
         tenant = self.treatment.tenants.of_bytes(keys.tenant_of(key))
         bounded = tenant.effective.policy.max_pending is not None
         return Standing(self.standing(key), self.store.named(key), bounded)

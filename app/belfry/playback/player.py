@@ -7,12 +7,12 @@
                                              no ──► the next attempt; if none fits, it differs
 
 A step that fits is committed in the engine's own store, so the next step begins from there and not
-from the log.  The first difference ends the playback: what follows rests on it.
+from the log.  The first difference ends the playback: later steps rest on it.
 
 An owner that takes over begins with an empty memory.  So a step of another epoch begins a new
 engine on the same store, as a worker with local state does.  One without local state folds the
-changelog first, which puts what was held back into the backlog; `cold_copy` is the same partition
-as such a worker has it (`branches.py`).
+changelog first, which puts rows that were held back into the backlog; `cold_copy` is the same
+partition as such a worker has it (`branches.py`).
 
 A step that fits in several ways, which leave different things behind, goes on in each of them: the
 player has twins then (`twins.py`).
@@ -41,7 +41,7 @@ class PartitionPlayer:
     """Plays one partition, step after step; `chunk` is the workers' `fire_chunk`.
 
     `twins` are players that go on besides this one, from a last step that fits in other ways too.
-    `tried` is what the attempts at a step that fits in none came to.
+    `tried` has the results of the attempts at a step that fits in none.
     """
 
     def __init__(self, partition: PlayedPartition, chunk: int) -> None:
@@ -56,7 +56,7 @@ class PartitionPlayer:
         """Play the next step, which took these requests in; its effects, and how it differs.
 
         `appended` says whether the requests' timestamps are the broker's.  Raises `Unplayable` for
-        what no playback knows.
+        records that no playback knows.
         """
         if any(key.startswith(ASIDE_PREFIX) for key in step.rows):
             raise Unplayable(

@@ -9,9 +9,9 @@
 
 When a sweep comes, and from which name on, is in no log.  What it may end is: a marker a day after
 its schedule ended, or sooner where its tenant says so, an answer an hour after its request, a job a
-week after its end, each by the requests that have been read.  So what was forgotten is taken from
-the log, and checked.  A tombstone of another row is none of a sweep, so it is left for the
-comparison to find.
+week after its end, each by the requests that have been read.  So the forgotten rows are taken from
+the log, and checked.  A tombstone of another row is not a sweep's, so it is left for the comparison
+to find.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ from belfry.store.schedules import ScheduleStore
 from belfry.wire.batch import SourceBatch
 from belfry.wire.record import SourceRecord
 
-# So large a batch leaves room for whatever its requests set off: the log says where it ended.
+# So large a batch leaves room for all that its requests set off: the log says where it ended.
 ROOM: Final = 1 << 40
 SWEEP_ROWS: Final = 500
 
 
 class StepInput(NamedTuple):
-    """What a step took in; `appended`: timestamps are the broker's.
+    """The requests that a step took in; `appended`: timestamps are the broker's.
 
     `heard_ms` is the newest arrival of a request before the step (epoch ms).  `remember_ms` says of
     a schedule's name for how long its end is remembered.
@@ -78,7 +78,7 @@ def redo(
 
 
 def _fire(engine: PartitionEngine, attempt: Attempt) -> None:
-    """Fire what is due, to where the time of the attempt is up."""
+    """Fire due rows, to where the time of the attempt is up."""
     in_time = attempt.in_time
     if in_time is None:
         engine.fire_due(attempt.now_ms, attempt.at_most)
@@ -111,7 +111,7 @@ def _take_in(
 
 
 def _let_go_as_logged(store: ScheduleStore, step: LoggedStep) -> frozenset[bytes]:
-    """Who waited for a group before the step, and has an instant since.
+    """The schedules that waited for a group before the step, and have an instant since.
 
     How far the walk through a group had come is in no log, for a walk that meets somebody writes
     nothing.
@@ -133,7 +133,7 @@ def _waits_for_group(store: ScheduleStore, name: bytes) -> bool:
 
 
 def _forget_as_logged(store: ScheduleStore, step: LoggedStep, taken: StepInput) -> None:
-    """Forget in the step under way what was forgotten in the log, where its time was over."""
+    """Forget in the step under way the rows that its log forgot, where their time was over."""
     for key, row in step.rows.items():
         if row is not None or key in store.changed:
             continue

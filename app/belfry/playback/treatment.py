@@ -2,15 +2,15 @@
 
 Policies come from their topic, in the order of their timestamps.  A worker follows the topic beside
 its steps, so a step may have seen a new policy a moment later than it was written; `reach` says up
-to which one.  What a worker finds out about output topics is in no log, so `hold` says that a
-tenant's events wait for its topic.
+to which one.  A worker's knowledge of output topics is in no log, so `hold` says that a tenant's
+events wait for its topic.
 
     belfry.tenants    shop: spread 4 │          shop: max_fires_per_second 10 │
     reach(1)          ├─ steps ──────┴──────────┤
     reach(2)                                    ├─ from here on, or a step or two later
 
-`always` are policies that hold from the beginning on, whatever the topic says: those of a
-playback that asks what would have been.
+`always` are policies that hold from the beginning on, whatever the topic says: those of a playback
+that asks for the effect of other policies.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class PolicyAt(NamedTuple):
 
 
 def said_in(statement: bytes | None) -> dict[str, Any]:
-    """What an owner's statement row says, by the names of settings; nothing where it is no JSON."""
+    """The settings in an owner's statement row, by their names; empty where it is no JSON."""
     try:
         said = {} if statement is None else json.loads(text_of(statement))
     except ValueError:
@@ -103,7 +103,7 @@ class Treatment:
     def lacks_policies_at(self, at_ms: int) -> bool:
         """Whether a policy may be gone that was in effect at an instant.
 
-        Compaction removes what a later policy has replaced, and the last one stays.
+        Compaction removes policies that a later one has replaced, and the last one stays.
         """
         return self._compacted and not (self._instants and at_ms > self._instants[-1])
 

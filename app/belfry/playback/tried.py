@@ -1,8 +1,8 @@
-"""What the attempts at a step came to, and which rows differ in spite of a backlog.
+"""The results of the attempts at a step, and the rows that differ in spite of a backlog.
 
-A backlog leaves in doubt whose turn was next and how many events a step meant to fire.  What a row
-says once its schedule had its turn, or was asked for, is in no doubt.  So attempts are kept that
-disagree with a row of the log:
+A backlog leaves in doubt whose turn was next and how many events a step meant to fire.  The row of
+a schedule that had its turn, or was asked for, is in no doubt.  So attempts are kept that disagree
+with a row of the log:
 
     row of a schedule that lies in the timeline      all attempts give the same other row, or none
     of later, and is asked for                       has it: differs, in each order of turns
@@ -42,7 +42,7 @@ _FREE: Final = (IN_TIMELINE, IN_PAUSED)
 
 
 class Standing(NamedTuple):
-    """What a partition has under a changelog key between two steps.
+    """The state of a partition under a changelog key between two steps.
 
     `row` is as the changelog has it, `local` as the store: a location, where a schedule waits.  How
     many schedules a tenant may have waiting is `bounded` or not.
@@ -54,10 +54,10 @@ class Standing(NamedTuple):
 
 
 class Tried:
-    """What the attempts at one step came to: the most events, and the rows that do not fit.
+    """The results of the attempts at one step: the most events, and the rows that do not fit.
 
-    `others` are rows of the log that no attempt has given so far, with what the attempts gave;
-    `always` are rows that all of them gave and the log has not.
+    `others` are rows of the log that no attempt has given so far, with those that the attempts
+    gave; `always` are rows that all of them gave and the log has not.
     """
 
     def __init__(self) -> None:
@@ -76,7 +76,7 @@ class Tried:
         rows: Mapping[bytes, bytes | None],
         standing: Callable[[bytes], bytes | None],
     ) -> None:
-        """Note what an attempt came to, behind its roll-back: events, and its rows by their keys.
+        """Note the result of an attempt, behind its roll-back: events, and its rows by their keys.
 
         `standing` tells the row under a changelog key as it was before the step.
         """
@@ -112,7 +112,7 @@ def certain(
 ) -> StepDifference | None:
     """A row that differs in each order of turns, in all branches; None for none.
 
-    `sides` are of each branch what was tried, and what it has under a changelog key.  `asks` says
+    `sides` are, of each branch, its attempts, and its state under a changelog key.  `asks` says
     whether a request of the step may name the schedule of a row.
     """
     first, _ = sides[0]
@@ -132,11 +132,11 @@ def _is_otherwise(
     standing: Callable[[bytes], Standing],
     asks: Callable[[bytes], bool],
 ) -> bool:
-    """Whether a row is another one than it can be, by what one branch has tried."""
+    """Whether a row is another one than it can be, by the attempts of one branch."""
     row, local, bounded = standing(key)
     given = tried.others.get(key, {tried.always.get(key)})
     if bounded or any(map(_depends, (row, step.rows.get(key), *given))):
-        # What fired makes room, and lets go who waits for it.
+        # A fire makes room, and lets go the schedules that wait for it.
         return False
     free = not is_location(local) or decode_location(local).where in _FREE
     is_due = row is not None and is_pending(row) and due_and_seq(row)[0] <= step.written_ms
@@ -160,7 +160,7 @@ def _came_otherwise(
 ) -> bool:
     """Whether a due schedule has come to the same place as in an attempt, with another row.
 
-    The end of a one-shot tells its instant.  What recurs, and is `free`, tells its
+    The end of a one-shot tells its instant.  A recurring schedule that is `free` tells its
     occurrence, and by its last fires the instant.
     """
     if logged is None:

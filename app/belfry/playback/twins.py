@@ -1,7 +1,7 @@
-"""Steps that may have gone in several ways with the same bytes, and what each leaves behind.
+"""Steps that may have gone in several ways with the same bytes, and the state after each.
 
 Where a schedule waits (in the timeline, in a backlog, behind a lock) and whose turn is next is in
-no log.  Where a step held back what was due, and did not fire it, two sizes of it may be alike:
+no log.  Where a step held back due rows, and did not fire them, two sizes of it may be alike:
 
     step 309 fired nothing, its watermark is 57.371, and tenant a's events wait for an ack
     at most 10 000, at 57.371    what is due up to then is in a's backlog
@@ -35,8 +35,9 @@ def other_ways(
 ) -> list[Attempt]:
     """One attempt for each other thing that a step may leave behind, with the same bytes as `fit`.
 
-    A step may have been of one of these `sizes`.  `seen` is what others leave, that of the
-    likeliest first, and takes what is found.  `tried` says what an attempt does; None: other bytes.
+    A step may have been of one of these `sizes`.  `seen` are the states that others leave, that of
+    the likeliest first, and takes new ones.  `tried` gives the state after an attempt; None: other
+    bytes.
     """
     leaves, others = seen[0], list[Attempt]()
     for attempts in _in_doubt(fit, step, sizes):
@@ -56,9 +57,9 @@ def other_ways(
 def _in_doubt(fit: Attempt, step: LoggedStep, sizes: Sequence[int]) -> Iterator[list[Attempt]]:
     """Attempts by instants that the step may have been at, from small sizes to large ones.
 
-    What fires tells the instant.  Where nothing did, the watermark may be of long before: the step
-    may have stopped amid what was due.  Or it is the instant, and the step let go what a lock held,
-    of which no row tells.  Or the step did not look at what was due.
+    Fires tell the instant.  Where nothing fired, the watermark may be of long before: the step may
+    have stopped amid due rows.  Or it is the instant, and the step let go rows behind a lock, of
+    which no row tells.  Or the step did not look at due rows.
     """
     fired = step.manifest.fired
     instants = [max(fit.now_ms, step.written_ms), fit.now_ms, step.manifest.watermark_ms]

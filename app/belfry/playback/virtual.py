@@ -5,8 +5,8 @@
           12:00:05.000   a policy changes                        the tenant is treated otherwise
           12:00:05.100   its rate lets one more go               fire_due
 
-No worker is slow here, and none is away: what comes later than its instant does so by policy.  So
-two such partitions that are given the same requests differ by their policies alone.
+No worker is slow here, and none is away: an event that comes later than its instant does so by
+policy.  So two such partitions that are given the same requests differ by their policies alone.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ from belfry.wire.headers import TENANT
 from belfry.wire.moves import is_move
 from belfry.wire.requests import RequestReader
 
-# A batch of so many bytes leaves room for whatever its requests set off.
+# A batch of so many bytes leaves room for all that its requests set off.
 ROOM: Final = 1 << 40
-# How often jobs go on and what is over is forgotten, and how much of it at once.
+# How often jobs go on and ended rows are forgotten, and how much of it at once.
 JOBS_EVERY_MS: Final = 50
 JOBS_BUDGET: Final = Budget(2_000, 200)
 SWEEP_EVERY_MS: Final = 1_000
@@ -76,14 +76,14 @@ class VirtualPartition:
         self._engine.begin_at(position)
 
     def to(self, until_ms: int) -> None:
-        """Let time pass up to an instant, and fire what is due on the way."""
+        """Let time pass up to an instant, and fire due rows on the way."""
         while (next_ms := self._next_ms()) is not None and next_ms <= until_ms:
             self._at(next_ms)
             self._end(self._engine.fire_due(self._now_ms, CHUNK))
         self._at(until_ms)
 
     def take(self, batch: SourceBatch, at_ms: int) -> None:
-        """Take requests in that came at an instant; what is due by then fires before.
+        """Take requests in that came at an instant; rows due by then fire before.
 
         Raises `Unplayable` where a key group moves among them: here is one partition of those two.
         """
@@ -94,7 +94,6 @@ class VirtualPartition:
             )
         self.to(at_ms)
         self._engine.fire_due(self._now_ms, CHUNK)
-        self._not_before_ms = 0
         self._end(self._engine.accept(batch._replace(size=ROOM), self._now_ms))
 
     def _at(self, now_ms: int) -> None:
@@ -110,7 +109,7 @@ class VirtualPartition:
         return max(min(known), self._not_before_ms) if known else None
 
     def _end(self, effects: Effects) -> None:
-        """Commit what was done, with what is to be done besides."""
+        """Commit the step, with the other work that is due."""
         engine, now_ms = self._engine, self._now_ms
         if engine.jobs.under_way:
             effects = engine.advance_jobs(now_ms, JOBS_BUDGET)

@@ -6,9 +6,9 @@
     away        the likeliest once more, with large payloads refused, where tenants have such
                 and the step took requests in
 
-What an attempt fires says whose events would have come, and rows of the log say whose came.  A
-tenant of whom only the attempts have events was held by the worker, which is in no log.  So who was
-held is guessed after the first attempts have been made, and not before.
+The fires of an attempt say whose events would have come, and rows of the log say whose came.  A
+tenant that has events only in the attempts was held by the worker, which is in no log.  So the held
+tenants are guessed after the first attempts have been made, and not before.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def ways_of(
     counts = range(max(treatment.due(step.written_ms), reached), reached - 1, -1)
     for count in counts:
         yield from (Way(count, held, each) for each in tries)
-    # By now it is known who would fire.
+    # By now it is known whose events would fire.
     done = {held}
     for others in other_holds(held, fired, tenants_that_fired(step)):
         if others in done:
@@ -78,7 +78,7 @@ def ways_of(
 
 
 def let_go(fit: Way) -> list[Way]:
-    """The same with some let go of those that are held: what is late of theirs may show later.
+    """The same with some of the held ones let go: their late events may show later.
 
     It leaves their backlog for the queue of catching up, and fires from there in the next step.
     """
@@ -97,7 +97,7 @@ def other_holds(
     """
     yield held - seen
     yield held.union(fired) - seen
-    # With nobody held it shows who would have fired.
+    # With nobody held it shows whose events would have fired.
     yield frozenset()
     yield frozenset(fired) - seen
     for name in sorted(held):

@@ -3,9 +3,9 @@
     output topic    id 7f…: topic, key, value, headers  ─► a digest
     played step     id 7f…: topic, key, value, headers  ─► the same digest?   id 81…: not there
 
-What a step fired is in no changelog: it lies in the topics of tenants, and retention may have ended
-some of it.  So an event is compared where it is still there, by its id.  An event that is not there
-tells nothing.
+The fired events of a step are in no changelog: they lie in the topics of tenants, and retention may
+have ended some of them.  So an event is compared where it is still there, by its id.  An event that
+is not there tells nothing.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class WrittenEvents:
     def differing(
         self, step: LoggedStep, effects: Effects, enveloped: Callable[[str], bool]
     ) -> Iterator[StepDifference | None]:
-        """For each event of a played step that is there: None, or in what it differs.
+        """For each event of a played step that is there: None, or its differences.
 
         An envelope begins with a frame that the registry has given, so it counts without.
         `enveloped` tells of a topic whether its values are envelopes.

@@ -165,7 +165,7 @@ def share(
     given = checkpoints_of(settings, clock, gauges.checkpoints, trust, failpoints, group)
     names, log_ends = (changelog, requests), LogEnds(settings.kafka_properties())
     connect, guard = partial(asker, settings), ClockGuard(settings.clock_tolerance_ms)
-    watched = WatchedPlaces(settings, counted, tenant_topics.of, log_ends)
+    watched = WatchedPlaces(settings, counted, tenant_topics.of, log_ends, outputs.there)
     opener = PartitionOpener(
         settings=settings,
         identities=Identities(admin, cluster_id, names, anchors, statements.keep, connect),

@@ -1,4 +1,4 @@
-"""Transactions into one partition's changelog by who is no owner: a recovery, or a mirror.
+"""Transactions into one partition's changelog without an owner: of a recovery, or a mirror.
 
 Taking the transactional ids of the partition fences its owner, and a worker that takes it over
 meanwhile fences this writer. So at any time one of owner, recovery and mirror can commit, and Kafka
@@ -100,7 +100,7 @@ class ChangelogWriter:
         self._send(topic, value, key, **more)
 
     def commit(self) -> None:
-        """Commit what was written; CannotRecover where it does not lie as it was signed."""
+        """Commit the written rows; CannotRecover where they do not lie as they were signed."""
         self.see_place()
         with _amid_callbacks():
             self._producer.commit_transaction(self._commit_s)
@@ -121,15 +121,15 @@ class ChangelogWriter:
         )
 
     def abort(self) -> None:
-        """Roll back what was written, as far as that can be done."""
+        """Roll back the written rows, as far as that can be done."""
         with suppress(KafkaException):
             self._producer.abort_transaction(ANSWER_S)
 
     def abort_what_is_torn(self) -> None:
-        """End what the partition's own producers have left open, where the marker is gone.
+        """End transactions that the partition's own producers left open, where the marker is gone.
 
-        A marker of the same producer, of a later epoch, ends whatever it has open in the changelog.
-        So this one has to be an abort: a commit would make half a transaction true.
+        A marker of the same producer, of a later epoch, ends any transaction that it has open in
+        the changelog. So this one has to be an abort: a commit would make half a transaction true.
         """
         for producer in self.producers:
             producer.begin_transaction()
@@ -143,7 +143,7 @@ class ChangelogWriter:
             give_up(producer)
 
     def _signing(self, topic_id: str) -> RowKeys | None:
-        """What signs the rows."""
+        """The signer of the rows."""
         if self._settings.changelog == "trusted":
             return None
         key = first(self._settings.worker_keys(Purpose.CHANGELOG))

@@ -5,7 +5,7 @@
       ├─ a table that the own store has       linked
       └─ else                                 brought from where the checkpoint is, and compared
 
-Nothing that is brought has its name before it is what the index says.
+No file that is brought gets its name before it agrees with the index.
 
 Two files are on their way at a time: the disk or the network brings one of them while the digest of
 the other is computed, so a fetch takes as long as the slower of both and not as long as their sum.
@@ -42,9 +42,8 @@ def fetched(
 ) -> int:
     """Bring all files of a checkpoint together; how many bytes were fetched for it.
 
-    What is there from an earlier try, and tables of the `own` store, are used where they are the
-    same; `done` is told of their bytes. Raises BadCheckpoint for a file that is not what the index
-    says.
+    Files of an earlier try, and tables of the `own` store, are used where they are the same; `done`
+    is told of their bytes. Raises BadCheckpoint for a file that differs from the index.
     """
     to.mkdir(parents=True, exist_ok=True)
     names = {each.name for each in found.files}
@@ -104,7 +103,7 @@ def _bring_all(bring: Bring, missing: Sequence[CheckpointFile], to: Path) -> Non
 
 
 def _file(bring: Bring, file: CheckpointFile, to: Path) -> None:
-    # What was given up may still be written to, so nobody else ever has its name.
+    # A file that was given up may still be written to, so no other file ever has its name.
     part = to.with_name(f"{next(_PARTS)}.part")
     bring(file, part)
     if not _is(file, part):

@@ -6,14 +6,13 @@
 
 A flush and the links take the partition's thread some ten milliseconds, and no row is copied:
 RocksDB never changes a file that is written.  The other threads of the process run during the
-flush, and are held up by the links alone.  What they keep is carried away while the partition goes
-on, to other workers (`checkpoint_serving.py`), to the store of checkpoints
+flush, and are held up by the links alone.  The linked files are carried away while the partition
+goes on, to other workers (`checkpoint_serving.py`), to the store of checkpoints
 (`checkpoint_sending.py`), or to both.
 
 A standby makes checkpoints where there is one, since its thread holds nobody up.  No word is needed
-for that: each looks how old the newest checkpoint is, and an owner waits half as long again.  What
-it keeps for others each has on its own disk, so there owner and standby go by what they have
-themselves.
+for that: each looks how old the newest checkpoint is, and an owner waits half as long again.  Files
+kept for others lie on a worker's own disk, so there owner and standby go by their own ones.
 """
 
 from __future__ import annotations
@@ -42,14 +41,14 @@ OWNER_WAITS: Final = 1.5
 # So long after a flush the memory of a store holds little that the links have to wait for.
 SETTLED_MS: Final = 1_000
 _LOOK_S: Final = 0.5
-# What is kept of a partition that nobody here has held for so many intervals is removed.
+# Files of a partition that nobody here has held for so many intervals are removed.
 FORGOTTEN_AFTER: Final = 3
 
 log = structlog.get_logger(__name__)
 
 
 class _Job(NamedTuple):
-    """What the thread does next: look, or carry away what lies under `linked`.
+    """The next work of the thread: look, or carry away the files under `linked`.
 
     `sends` says that it goes to the store of checkpoints.
     """
@@ -85,23 +84,23 @@ class CheckpointMaker:
 
     @property
     def served(self) -> ServedCheckpoints | None:
-        """What other workers may fetch, None where nothing is kept for them."""
+        """The files that other workers may fetch, None where nothing is kept for them."""
         return self._given.served
 
     def start(self) -> None:
-        """Begin to look and to carry; what a former process has left is removed."""
+        """Begin to look and to carry; leftovers of a former process are removed."""
         for left in self._given.data_dir.glob("checkpoint-*"):
             rocks.wipe(left)
         self._thread.start()
 
     def stop(self) -> None:
-        """Stop soon. What is on its way is left: without an index it is no checkpoint."""
+        """Stop soon. Files on their way are left: without an index they are no checkpoint."""
         self._thread.stop(timeout_s=1.0)
 
     def turn(self, partition: int, rows: RocksMap, flushed_ms_ago: float, *, owner: bool) -> None:
         """Link the store where a checkpoint is wanted, or see whether one is.
 
-        In the partition's thread, as often as it likes, where the store is what was committed.
+        In the partition's thread, as often as it likes, where the store holds the committed state.
         """
         if partition in self._wanted:
             if flushed_ms_ago >= SETTLED_MS:
@@ -162,7 +161,7 @@ class CheckpointMaker:
             self._busy.discard(job.partition)
 
     def _carry(self, job: _Job, linked: Path, made: Checkpoint) -> None:
-        """Keep what is linked for other workers, and send it to the store; both where both are."""
+        """Keep the linked files for other workers, and send them to the store; or one of both."""
         began_ms = self._clock.monotonic_ms()
         made = made._replace(files=tuple(self._digested(job.partition, linked)))
         kept = None if self.served is None else self.served.keep(made, linked)
@@ -195,7 +194,7 @@ class CheckpointMaker:
         return files
 
     def _forget(self) -> None:
-        """Remove what is kept for others and not needed any more."""
+        """Remove files that are kept for others and not needed any more."""
         if self.served is None:
             return
         self.served.sweep()
@@ -223,7 +222,7 @@ class CheckpointMaker:
 
 
 def _described(partition: int, rows: RocksMap) -> Checkpoint | None:
-    """What a store says of itself, without its files; None where there is nothing to keep."""
+    """The description of a store, without its files; None where there is nothing to keep."""
     begun = ScheduleStore(rows).replayed()
     if begun.manifest is None:
         return None

@@ -1,4 +1,4 @@
-"""What makers and users of checkpoints have of their worker: where they keep them, and for whom.
+"""The parts of a worker for makers and users of checkpoints: where they keep them, and for whom.
 
     store    an object store, shared by all workers      made by the one, read by all
     served   this worker's own disk                      what others may fetch from here
@@ -23,7 +23,7 @@ from belfry.telemetry.checkpoint_metrics import CheckpointMetrics
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckpointDependencies:
-    """What makers and users of checkpoints have of their worker.
+    """The parts of a worker for makers and users of checkpoints.
 
     `interval_s` is how old the newest checkpoint of a partition becomes before there is another.
     `keys` sign and judge the indexes in the store.

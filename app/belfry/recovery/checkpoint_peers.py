@@ -4,8 +4,8 @@
     GET /internal/checkpoints/3/<SHA-256>?from=0      up to 4 MiB of one of its files, from there on
 
 An index of a worker is signed, whatever the changelog's rows are: an address comes from a process
-that joined the group, and a signature from a worker alone.  What is fetched is compared with the
-digests of the index, as what comes from an object store.
+that joined the group, and a signature from a worker alone.  Fetched files are compared with the
+digests of the index, like those from an object store.
 
 A worker that is busy is asked again.  One that is slow, or dies, costs no more time than reading
 the changelog would (`store/fetch_budget.py`), and then the next source is tried.
@@ -45,7 +45,7 @@ BUSY_S: Final = 0.2
 log = structlog.get_logger(__name__)
 
 # A worker's answer: of its address, a path with its query, and so many seconds. It raises
-# FileNotFoundError for what is not there, `PeerBusy`, and ConnectionError or TimeoutError.
+# FileNotFoundError for a file that is not there, `PeerBusy`, and ConnectionError or TimeoutError.
 Ask = Callable[[str, str, float], bytes]
 
 
@@ -54,7 +54,7 @@ class PeerBusy(Exception):
 
 
 class PeerCheckpoints:
-    """What other workers keep; any thread may ask."""
+    """The checkpoints that other workers keep; any thread may ask."""
 
     def __init__(
         self, holders: Callable[[int], list[str]], ask: Ask, keys: IndexKeys, clock: SystemClock
@@ -110,7 +110,7 @@ class PeerCheckpoints:
     ) -> None:
         """Copy a file of a worker's checkpoint here; `worker` is its address, and the partition.
 
-        Raises what `Ask` and the budget raise, and BadCheckpoint for a piece of another size.
+        Raises the errors of `Ask` and the budget, and BadCheckpoint for a piece of another size.
         """
         at = 0
         with local.open("wb") as out:

@@ -9,7 +9,7 @@
 
 Other workers come first: theirs is as new, and no store has to be asked.
 
-A checkpoint becomes local state and nothing more.  What is read behind it is checked as ever:
+A checkpoint becomes local state and nothing more.  Records read behind it are checked as ever:
 numbers of transactions, how many schedules wait.  Where that finds it wrong, the changelog is read
 from its beginning, and no checkpoint that there was by then is used again by this process.
 
@@ -66,7 +66,7 @@ class CheckpointRestorer:
 
     def __init__(self, given: CheckpointDependencies) -> None:
         self._given = given
-        # Partitions whose state was found wrong, and when: what was written before is not used.
+        # Partitions whose state was found wrong, and when: checkpoints written before are not used.
         self._wrong_ms: dict[int, float] = {}
         self._restored_ms: dict[int, float] = {}
 
@@ -89,9 +89,9 @@ class CheckpointRestorer:
     ) -> Path | None:
         """A store that is to take the place of these rows, or None where there is no better one.
 
-        They lie at `path`. What is fetched is of this stamp, and younger than `stale_ms`. `ends`
-        gives the first offset of the changelog, and the one behind its last. Nobody waits for a
-        standby, until `stops` says that it is to stop: then nothing is fetched any more.
+        They lie at `path`. A fetched checkpoint is of this stamp, and younger than `stale_ms`.
+        `ends` gives the first offset of the changelog, and the one behind its last. Nobody waits
+        for a standby, until `stops` says that it is to stop: then nothing is fetched any more.
         """
         sought, to = self._sought(stamp, stale_ms, rows, ends()), path.with_name(f"{path.name}.new")
         if worth_looking(sought):
@@ -110,7 +110,7 @@ class CheckpointRestorer:
         return None
 
     def _usable(self, candidate: _Candidate, *, to: Path, own: Path) -> bool:
-        """Fetch a checkpoint and try it out; False where it is not what its index says."""
+        """Fetch a checkpoint and try it out; False where it differs from its index."""
         clock, found = self._given.clock, candidate.found
         began_ms = clock.monotonic_ms()
         try:

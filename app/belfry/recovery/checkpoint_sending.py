@@ -1,7 +1,7 @@
 """Carrying a linked store to the store of checkpoints: its files, its index, then the removals.
 
-Only files that the newest checkpoint there has not got are sent, and the index comes last, so a
-checkpoint that was interrupted is none.
+Only files that the newest checkpoint there has not got are sent, and the index comes last, so an
+interrupted one does not count as a checkpoint.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class CheckpointSender:
         self._store = store
 
     def newest_ms(self, cluster: str, changelog: str, partition: int) -> int:
-        """When the newest checkpoint that is there was written, epoch ms; 0 where there is none."""
+        """When the newest checkpoint there was written, epoch ms; 0 if no checkpoint is there."""
         there = self._believed(self._store.folder(cluster, changelog, partition))
         now_ms = self._given.clock.wall_ms()
         # One of a clock that is far ahead would keep everybody from making another.
@@ -57,7 +57,7 @@ class CheckpointSender:
 
 
 def _drop(folder: CheckpointFolder, there: dict[str, Checkpoint], now_ms: float) -> None:
-    """Remove checkpoints that newer ones have replaced, and what belongs to none."""
+    """Remove checkpoints that newer ones have replaced, and files that belong to no checkpoint."""
     dropped = to_drop(there)
     kept = [each for name, each in there.items() if name not in dropped]
     needed = {file.sha256 for each in kept for file in each.files}

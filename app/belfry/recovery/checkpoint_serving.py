@@ -5,10 +5,10 @@
     newer links ──────────┼─► it is read just now: kept until nobody reads it ─┐
                           └─► else ────────────────────────────────────────────┴─► removed
 
-A folder holds hard links, so it takes room only for what RocksDB has merged since.  That is at most
-the size of the store, and of another one while somebody reads.  Nothing is kept where the disk has
-less than twice its reserve left (`disk_reserve_mb`), and what is kept goes then: a worker never
-loses a partition for the sake of another one's start.
+A folder holds hard links, so it takes room only for tables that RocksDB has merged since.  That is
+at most the size of the store, and of another one while somebody reads.  Nothing is kept where the
+disk has less than twice its reserve left (`disk_reserve_mb`), and kept files go then: a worker
+never loses a partition for the sake of another one's start.
 
 Files are found by their digests, among those of the index.  Nobody names a path.
 """
@@ -46,7 +46,7 @@ class _Kept:
 
 
 class ServedCheckpoints:
-    """What other workers may fetch; one thread keeps and removes, any thread reads."""
+    """The files that other workers may fetch; one thread keeps and removes, any thread reads."""
 
     def __init__(
         self,
@@ -98,7 +98,7 @@ class ServedCheckpoints:
         return folder
 
     def sweep(self) -> None:
-        """Remove what was replaced and is read no more; everything where the disk is short."""
+        """Remove files that were replaced and are read no more; all files if the disk is short."""
         oldest_ms = self._clock.monotonic_ms() - READ_MS
         with self._lock:
             replaced = [each for kept in self._kept.values() for each in kept[1:]]
@@ -123,7 +123,7 @@ class ServedCheckpoints:
     # -- by the worker that serves them -----------------------------------------------------------
 
     def index(self, partition: int) -> bytes | None:
-        """The index of the newest one of a partition, signed; None where there is none."""
+        """The index of the newest one of a partition, signed; None if nothing is kept."""
         with self._lock:
             kept = self._kept.get(partition)
             if not kept:

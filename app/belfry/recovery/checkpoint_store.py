@@ -5,8 +5,8 @@
         indexes/00000000000000081234-5f0c….checkpoint     written last: before it there is nothing
         files/<SHA-256 of the file>                       once, where two checkpoints share it
 
-Names say what they are of, so workers of several belfrys may share a folder.  What lies there is
-judged by who reads it (`store/checkpoint.py`): nothing here is believed.
+Names say which partition they are of, so workers of several belfrys may share a folder.  The reader
+judges the files (`store/checkpoint.py`): nothing here is believed.
 
 Errors are raised as the file system raises them; the caller goes on without a checkpoint.
 """
@@ -64,7 +64,7 @@ class CheckpointFolder:
         self._files.put_file(str(local), f"{self._path}/files/{sha256}")
 
     def get_file(self, sha256: str, local: Path) -> None:
-        """Copy a file here; FileNotFoundError where there is none."""
+        """Copy a file here; FileNotFoundError if there is no such file."""
         self._files.get_file(f"{self._path}/files/{sha256}", str(local))
 
     def modified_ms(self) -> dict[str, float]:

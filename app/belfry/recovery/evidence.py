@@ -1,4 +1,4 @@
-"""What a take-over compares before it believes: ids, anchors, and where the input begins and ends.
+"""The evidence that a take-over compares: ids, anchors, and where the input begins and ends.
 
 It is looked at twice: before the fence, so that a partition that has to stop fences nobody, and
 after it, when nobody else writes any more.
@@ -86,7 +86,7 @@ class Evidence:
         source: LogBounds,
         recoveries: Recoveries | None = None,
     ) -> None:
-        """`recoveries` remembers what was read of changelogs before, for later take-overs."""
+        """`recoveries` remembers earlier reads of changelogs, for later take-overs."""
         self.here = here
         self._partition = partition
         self._anchors = anchors
@@ -95,12 +95,12 @@ class Evidence:
         self._anchor: tuple[Identity | None] | None = None
 
     def check(self, replay: Replay, hides: Callable[[], bool] = lambda: False) -> None:
-        """Raise `Contradiction` where the state that was read is none to go on with.
+        """Raise `Contradiction` if the worker must not go on with the state that was read.
 
-        Where the changelog `hides` its end behind an open transaction, what was read of it proves
-        nothing yet: that is waited for after the fence.  Another cluster's changelog stops it all
-        the same.  A mirror writes that transaction, or a take-over that is about to make the
-        partition this cluster's: a fence would roll it back, and the next look comes soon.
+        Where the changelog `hides` its end behind an open transaction, the part that was read
+        proves nothing yet: its end is waited for after the fence.  Another cluster's changelog
+        stops it all the same.  A mirror writes that transaction, or a take-over that is about to
+        make the partition this cluster's: a fence would roll it back, and the next look comes soon.
         """
         logged = replay.identity
         found = None
@@ -120,7 +120,7 @@ class Evidence:
             raise found
 
     def anchor(self) -> Identity | None:
-        """What the anchor says; asked once."""
+        """The content of the anchor; asked once."""
         if self._anchor is None:
             self._anchor = (self._anchors.read(self._partition),)
         return self._anchor[0]
@@ -146,7 +146,7 @@ class Evidence:
         return self.here, encode_identity(self.here)
 
     def _strange(self, anchor: Identity, replay: Replay) -> Contradiction | None:
-        """What an anchor of another cluster or topic says of what was read."""
+        """The meaning of an anchor of another cluster or topic for the state that was read."""
         if replay.manifest is None:
             return lost_changelog(self.here, anchor.changelog, "this partition had an owner")
         return logged_contradiction(self.here, anchor)

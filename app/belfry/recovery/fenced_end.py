@@ -3,10 +3,10 @@
     committed ──┬ open transaction ┬── committed by the owner, hidden behind it ──┐
          last stable offset                                                    log end
 
-The fence ends the former owner's transaction and returns when its markers are written, so from
-then on nobody of belfry has one open there.  A last stable offset before the log's end is proof
-that somebody else has: what lies behind it was committed by the former owner, and a worker that
-began before it would fire it again.  So nothing is done until it can be read, and the wait is loud.
+The fence ends the former owner's transaction and returns when its markers are written, so from then
+on nobody of belfry has one open there.  A last stable offset before the log's end is proof that
+somebody else has: records behind it were committed by the former owner, and a worker that began
+before them would fire them again.  So nothing is done until it can be read, and the wait is loud.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class FencedEnd:
     """Asks for the end of one changelog after the fence, as often as it takes.
 
     It is called in the partition's thread and blocks there. Giving up the partition ends the wait,
-    by what `wait` raises.
+    by an error of `wait`.
     """
 
     def __init__(
@@ -49,7 +49,7 @@ class FencedEnd:
         reading: ReplayProgress,
         wait: Callable[[float], None],
     ) -> None:
-        """`reading` shows what is waited for; `wait` lets so many seconds pass."""
+        """`reading` shows the reason of the wait; `wait` lets so many seconds pass."""
         self._settings = settings
         self._clock = clock
         self._partition = partition
@@ -60,11 +60,11 @@ class FencedEnd:
     def __call__(self, changelog: ChangelogReader) -> int:
         """The end of the log, once nothing is hidden before it.
 
-        Raises what `wait` raises where there is no reason to wait any longer.
+        Raises the error of `wait` where there is no reason to wait any longer.
         """
         began = told = None
         try:
-            # In this order: what is appended in between does not look like something hidden.
+            # In this order: records appended in between do not look like hidden ones.
             while (end := changelog.log_end()) > (stable := changelog.ends()[1]):
                 now = machine.monotonic()
                 began = now if began is None else began

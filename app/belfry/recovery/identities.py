@@ -1,7 +1,7 @@
 """Which cluster and which topics these are, asked anew whenever it matters.
 
 A name says nothing: a topic may be deleted and made anew while a worker runs. So a take-over asks
-for the ids, and once in a while somebody looks whether they still are what owners took over on.
+for the ids, and once in a while a thread looks whether they are still those of the take-over.
 
 The *anchor* of a partition is its identity outside of changelog and input, so that it outlives
 both. It is kept by the owner of the partition:
@@ -37,7 +37,7 @@ from belfry.store.identity import Identity
 ANSWER_S: Final = 5.0
 # Seconds for a first go, and for metadata.
 SOON_S: Final = 1.5
-# How old what was seen of the ids may be while a worker runs.
+# How old the last look at the ids may be while a worker runs.
 LOOK_EVERY_MS: Final = 5_000.0
 # Kafka forgets offsets of a group without members after days, so anchors are renewed.
 RENEW_EVERY_MS: Final = 3_600_000.0
@@ -49,7 +49,7 @@ log = structlog.get_logger(__name__)
 
 
 class Identities:
-    """The ids of cluster, changelog and input; and the anchors of what is owned here.
+    """The ids of cluster, changelog and input; and the anchors of the partitions owned here.
 
     One object serves a whole worker. `now` and `owned` are called by partitions' threads, `look` by
     the self-check alone.
@@ -158,7 +158,7 @@ class Identities:
             if due:
                 self._pause_ms = min(max(PAUSE_MS, 2 * self._pause_ms), LONGEST_PAUSE_MS)
                 self._again_ms = now_ms + self._pause_ms
-            # What is in the way of this shows elsewhere; it is said once.
+            # An obstacle of this shows elsewhere; it is said once.
             if self._said != str(error):
                 self._said = str(error)
                 log.warning("the ids of the topics are not kept", reason=self._said)

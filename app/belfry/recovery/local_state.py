@@ -1,7 +1,7 @@
 """A partition's local state: opened where it may be used, set aside where it may not.
 
-State carries a stamp (cluster, changelog topic, partition).  What is damaged or stale is removed,
-and what is foreign is put aside; both are rebuilt from the changelog.  Stale is what was last
+State carries a stamp (cluster, changelog topic, partition).  Damaged or stale state is removed, and
+foreign state is put aside; both are rebuilt from the changelog.  State is stale if it was last
 written longer ago than half of the time for which the changelog keeps tombstones: it might not hear
 that a schedule was cancelled.
 
@@ -42,7 +42,7 @@ log = structlog.get_logger(__name__)
 class LocalState:
     """Where one partition's state lies, and whose it has to be.
 
-    `stale_ms` is how old state may be to be used. What becomes of a store:
+    `stale_ms` is how old state may be to be used. The ways of a store:
 
         it is                                        it is
         whole, ours, written lately                  used
@@ -65,8 +65,8 @@ class LocalState:
     ) -> rocks.RocksMap:
         """The store as it was left, or a checkpoint's where that saves much reading.
 
-        `stops` is a standby's: nobody waits for it, until it says that it is to stop. Raises what
-        `open` raises, and ConnectionError.
+        `stops` is a standby's: nobody waits for it, until it says that it is to stop. Raises the
+        errors of `open`, and ConnectionError.
         """
         rows = self.open(changelog.holds_records)
         if self.checkpoints is None:
@@ -138,7 +138,7 @@ class LocalState:
         """An empty store in place of this one.
 
         One that is whole, and is old for no reason that time alone explains, is put aside: it may
-        know what the changelog has lost.
+        hold rows that the changelog has lost.
         """
         worth_keeping = _is_whole(rows) and not self._is_stale(rows)
         rows.close()
@@ -164,7 +164,7 @@ class LocalState:
         self.anew(rows, why).close()
 
     def forget(self, why: str) -> None:
-        """Remove what lies there; nobody has it open."""
+        """Remove the store there; nobody has it open."""
         log.warning("local state is set aside", path=str(self.path), reason=why)
         rocks.wipe(self.path)
 
@@ -178,7 +178,7 @@ class LocalState:
         rocks.move(self.path, to)
 
     def _refuse_to_lose(self, rows: rocks.RocksMap) -> None:
-        """Raise `Contradiction` where this store may be the only copy of what it holds."""
+        """Raise `Contradiction` where this store may be the only copy of its rows."""
         begun = _progress(rows)
         if begun is None or begun.manifest is None:
             return

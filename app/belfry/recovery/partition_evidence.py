@@ -1,4 +1,4 @@
-"""What is known of a partition that has a problem, as values: its log, copies of its state, ids.
+"""Evidence of a partition that has a problem, as values: its log, copies of its state, ids.
 
     changelog ── manifest, identity, end            `logged`, `identity`, `log_end`
     data directories ── copies of the state         `copies`, each whole as of its manifest
@@ -71,7 +71,7 @@ class PartitionEvidence:
 
 
 def ahead_of_log(found: PartitionEvidence) -> Contradiction | None:
-    """What a worker would stop for that finds these copies ahead of the changelog, or None."""
+    """The problem that stops a worker with these copies ahead of the changelog, or None."""
     for copy in found.copies:
         if not copy.in_use or copy.generation < found.told_generation:
             continue

@@ -1,4 +1,4 @@
-"""The rows that a recovery writes, by its plan: what the changelog is to hold, and what it is not.
+"""The rows that a recovery writes, by its plan: rows of the changelog, and tombstones in it.
 
     base of the plan     rows that are written                  tombstones, for the rest of the log
     the log as it is     none: only the position is another     none
@@ -6,8 +6,8 @@
     a copy               all that the copy holds                what only the changelog holds
     nothing              the settings                           all that the changelog holds
 
-A changelog is compacted, so what is not written over or deleted stays: a row that is missing in a
-copy would come back to life with the next take-over.
+A changelog is compacted, so a row that is not written over or deleted stays: a row that is missing
+in a copy would come back to life with the next take-over.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def changed_rows(found: PartitionEvidence, plan: RecoveryPlan, settings: bytes) 
 
 
 def manifest_of(found: PartitionEvidence, plan: RecoveryPlan, pending: int) -> Manifest:
-    """The manifest of the recovery: the number behind all that is known, the position, what waits.
+    """The manifest of the recovery: the number behind all known ones, position, pending rows.
 
     `pending` schedules are among the rows that were written.
     """
@@ -66,7 +66,7 @@ def _kept(store: Overlaid, plan: RecoveryPlan) -> Iterator[Change]:
 
 
 def _ended(found: PartitionEvidence, store: Overlaid) -> Iterator[Change]:
-    """Tombstones for what the changelog holds and the recovered state does not."""
+    """Tombstones for rows that the changelog holds and the recovered state does not."""
     for key, _ in changelog_rows(found.store):
         if key != keys.SETTINGS_KEY and store.named(key) is None:
             yield key, None

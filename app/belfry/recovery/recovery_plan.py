@@ -1,4 +1,4 @@
-"""What a recovery does with the evidence, and what is given up by it, in words.
+"""The plan of a recovery from the evidence, and the losses of it, in words.
 
     evidence + choices ─► Plan: the base (a copy, the log, or nothing), manifest, identity, position
 
@@ -37,7 +37,7 @@ NOTHING = "nothing"
 
 @dataclass(frozen=True, slots=True)
 class Choices:
-    """What the operator has chosen: where the state comes from, and what is accepted."""
+    """The choice of the operator: where the state comes from, and which losses are accepted."""
 
     source: str | None = None
     # By partition, the first and the last offset of requests that are given up.
@@ -49,7 +49,7 @@ class Choices:
 
 @dataclass(slots=True)
 class RecoveryPlan:
-    """What is to be written for one partition; `lines` tell it."""
+    """The writes for one partition; `lines` tell them."""
 
     partition: int
     # LOCAL, LOG or NOTHING; `copy` is the store where it is LOCAL.
@@ -68,7 +68,7 @@ class RecoveryPlan:
 
 
 def anchor_behind(found: PartitionEvidence) -> Identity | None:
-    """What the anchor of a partition has to say and does not; None where nothing is to be done.
+    """The content that the anchor of a partition lacks; None where nothing is to be done.
 
     Where nothing contradicts, and no evidence is of a later recovery than the changelog.
     """
@@ -118,7 +118,7 @@ def plan(found: PartitionEvidence, choices: Choices) -> RecoveryPlan:
 
 
 def _base(found: PartitionEvidence, choices: Choices) -> tuple[str, Copy | None]:
-    """What the state is made of: `log`, `nothing`, or `local` and which copy."""
+    """The source of the state: `log`, `nothing`, or `local` and which copy."""
     assert found.problem is not None
     if choices.source == LOCAL:
         if not found.copies:
@@ -163,7 +163,7 @@ def _newest(copy: Copy) -> tuple[int, int]:
 
 
 def _base_line(found: PartitionEvidence, base: str, copy: Copy | None, choices: Choices) -> str:
-    """What the state is made of, and what that gives up, in a sentence."""
+    """The source of the state, and the losses by that choice, in a sentence."""
     if copy is not None:
         return (
             f"state of {copy.path}: {copy.manifest.pending} schedules that wait, transaction"

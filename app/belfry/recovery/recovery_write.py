@@ -48,14 +48,14 @@ class RecoveryWriter:
             raise CannotRecover(f"the partition cannot be fenced: {error.args[0].str()}") from error
 
     def abort_what_is_torn(self) -> None:
-        """End what the partition's own producers have left open, where the marker is gone."""
+        """End open transactions of the partition's own producers, where the marker is gone."""
         try:
             self._log.abort_what_is_torn()
         except KafkaException as error:
             raise CannotRecover(f"nothing was changed: {error.args[0].str()}") from error
 
     def write(self, found: PartitionEvidence, plan: RecoveryPlan) -> Manifest:
-        """Commit what the plan says; the manifest of the transaction.
+        """Commit the rows of the plan; the manifest of the transaction.
 
         CannotRecover says whether nothing was committed, or whether that is not known.
         """

@@ -1,4 +1,4 @@
-"""What is known of a partition: its changelog, local copies of its state, the anchor, the input.
+"""Evidence of a partition: its changelog, local copies of its state, the anchor, the input.
 
 A recovery looks at all of it and decides (`recovery_plan.py`), then writes one transaction under
 the partition's transactional id (`recovery_write.py`). Copies are opened for reading alone.
@@ -59,7 +59,7 @@ class Looker:
 
     @contextmanager
     def look(self, partition: int) -> Iterator[PartitionEvidence]:
-        """All that is known of a partition; what was read of its changelog lives as long."""
+        """All evidence of a partition; reads of its changelog live as long."""
         changelog, schedules = self._topics
         with ExitStack() as undo:
             folder = undo.enter_context(TemporaryDirectory(prefix="belfry-recover-"))
@@ -132,7 +132,7 @@ def _check(trust: ChangelogTrust, partition: int) -> Mark:
 
 
 def _problem(found: PartitionEvidence, evidence: Evidence, replay: Replay) -> Contradiction | None:
-    """What a worker on these data directories would stop for."""
+    """The problem at which a worker on these data directories would stop."""
     ahead = ahead_of_log(found)
     if ahead is not None:
         return ahead

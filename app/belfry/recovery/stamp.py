@@ -15,7 +15,7 @@ STORE_FORMAT: Final = 2
 
 @dataclass(frozen=True, slots=True)
 class Stamp:
-    """What local state belongs to; state with another stamp is not used."""
+    """The cluster, topic and partition of local state; state with another stamp is not used."""
 
     cluster_id: str
     topic_id: str

@@ -23,6 +23,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Final
 
 import structlog
 
@@ -42,11 +43,17 @@ from belfry.store.ordered_map import Damaged
 from belfry.store.replay import HoleInChangelog, Replay
 from belfry.store.schedules import ScheduleStore
 
+# What a fence waits for, if it takes long; for people.
+FENCES: Final = (
+    "nothing fires before Kafka has ended the former owner's last transaction, in all partitions"
+    " that it wrote to; where that lasts, `belfry doctor` names them"
+)
+
 log = structlog.get_logger(__name__)
 
 
 class LeftToOthers(Exception):
-    """The partition holds what this worker cannot fire and another may be able to."""
+    """The partition holds schedules that this worker cannot fire and another may be able to."""
 
 
 @dataclass(slots=True)
@@ -56,7 +63,7 @@ class Recovered:
     rows: RocksMap
     store: ScheduleStore
     manifest: Manifest | None
-    # The cluster settings that were kept with the state, None where there are none.
+    # The cluster settings that were kept with the state, None if it has no settings.
     settings: bytes | None
     identity: Identity
     # The row of the identity, where the changelog does not hold it so.
@@ -104,8 +111,8 @@ class TakeOver:
         leaves: Callable[[bool], bool] = _keeps,
     ) -> Recovered:
         """Fence and recover; an error closes the store.  HoleInChangelog: a rebuild from nothing
-        fails, too.  Contradiction: the evidence says that the state is none to go on with; nobody
-        has been fenced then, unless it came with what the former owner wrote last.
+        fails, too.  Contradiction: the evidence forbids to go on with the state; nobody has been
+        fenced then, unless it came with the last writes of the former owner.
         """
         rows, begun = self._open(changelog, warm)
         try:
@@ -117,7 +124,7 @@ class TakeOver:
             self._evidence.check(replay, lambda: changelog.hides)
             _leave_what_others_can_fire(replay, leaves)
             self._moved(Event.CAUGHT_UP)
-            producer.open()
+            self._fence(producer)
             self._moved(Event.FENCED)
             self._failpoint("R2")
             try:
@@ -141,6 +148,14 @@ class TakeOver:
         except BaseException:
             rows.close()
             raise
+
+    def _fence(self, producer: StepProducer) -> None:
+        """Fence the former owner, and show what a fence that takes long waits for."""
+        self._reading.held_by = FENCES
+        try:
+            producer.open()
+        finally:
+            self._reading.held_by = ""
 
     def _open(
         self, changelog: ChangelogReader, warm: tuple[RocksMap, Replay] | None
@@ -172,14 +187,14 @@ class TakeOver:
     def _catch_up(
         self, rows: RocksMap, changelog: ChangelogReader, begun: Replay | None = None
     ) -> Replay:
-        """Read what lies in the changelog, even where another worker owns the partition."""
+        """Read the rows of the changelog, even where another worker owns the partition."""
         low, end = changelog.ends()
         replay = begun
         if replay is None:
             replay = Replay(ScheduleStore(rows))
             seek_behind(changelog, replay, (low, end))
         else:
-            # What a standby has read and holds is read by nobody again.
+            # Records that a standby has read and holds are not read again.
             replay.fold(self._now())
             if changelog.position > end:
                 # Its place has to be one that the log reaches.
@@ -222,7 +237,7 @@ class TakeOver:
 
 
 def seek_behind(changelog: ChangelogReader, replay: Replay, ends: tuple[int, int]) -> None:
-    """Read on behind what a replay has folded, or from the beginning.
+    """Read on behind the records that a replay has folded, or from the beginning.
 
     `ends` are where the log begins and ends, as it has just said.
     """

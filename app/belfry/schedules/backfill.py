@@ -4,16 +4,16 @@
     rule     ●  ┆  ●      ●      ●      ●      ●   ┆  ●        ◆ what waits
                    └────────── fire now ───────┘              fires by itself
 
-What a schedule still waits for fires by itself and is no part of it, overdue or not: the next
-occurrence that has not fired bounds the range.  So does `start_at`, for the rule has no occurrence
-before it.  An interval without `start_at` has its rhythm from what it waits for, also backwards;
-one that moves has it from `start_at`, for what it waits for may have moved.
+The pending occurrence of a schedule fires by itself and is no part of the range, overdue or not:
+the next occurrence that has not fired bounds the range.  So does `start_at`, for the rule has no
+occurrence before it.  An interval without `start_at` has its rhythm from its pending instant, also
+backwards; one that moves has it from `start_at`, for its pending instant may have moved.
 
     EVERY hour, waits for 15:00      backfill from 09:30 to 13:00 (exclusive)
     after_ms 09:00 ─► instants 10:00 11:00 12:00
 
-`after_ms` is 09:00 and not 09:29:59.999, because an interval answers only what comes an interval
-after the instant that it is asked about (`Trigger.anchor_ms`).
+`after_ms` is 09:00 and not 09:29:59.999, because an interval answers only the instant an interval
+after the one that it is asked about (`Trigger.anchor_ms`).
 
 Here is which occurrences there are.  `engine/backfill.py` fires them, with ids of their own.
 """
@@ -31,8 +31,8 @@ MOST_OCCURRENCES: Final = 100_000
 # The same of one schedule whose instants a calendar moves.  These are counted by looking at each,
 # in one step: so many take 40 to 50 ms, in which nothing else of the partition fires.
 MOST_MOVED: Final = 5_000
-# What is looked at to count a range by days: half a second.  A rule without exceptions has one look
-# a day, and centuries; one that leaves out every other minute has two years.
+# The budget of looks to count a range by days: half a second.  A rule without exceptions has one
+# look a day, and centuries; one that leaves out every other minute has two years.
 MOST_LOOKS: Final = 50_000
 
 
@@ -53,7 +53,7 @@ class PastRange(NamedTuple):
 
     @property
     def looks(self) -> int:
-        """How much is looked at to count them by days, in what costs as much as an instant."""
+        """The number of looks to count them by days, each at the cost of an instant."""
         days = (self.end_ms - self.after_ms) // DAY_MS if self.is_some else 0
         return min(days * self.trigger.looks_a_day, MOST_LOOKS)
 
@@ -65,7 +65,7 @@ class PastRange(NamedTuple):
     def number(self, most: int) -> int:
         """How many there are; some number above `most` where there are more, or it is too long.
 
-        Takes as long as counting days does, or for what moves as looking at `most` instants.
+        Takes as long as counting days does, or for moving instants as looking at `most` of them.
         """
         if not self.is_some:
             return 0
@@ -93,7 +93,7 @@ class PastRange(NamedTuple):
 
 
 def past_range(trigger: Trigger, nominal_ms: int, from_ms: int, until_ms: int) -> PastRange:
-    """What of the range from `from_ms` to before `until_ms` is over.
+    """The past part of the range from `from_ms` to before `until_ms`.
 
     `nominal_ms` is the instant that the schedule waits for.
     """

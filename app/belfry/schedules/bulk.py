@@ -1,7 +1,7 @@
 """Bulk jobs: one action on all schedules of a tenant that a filter matches.
 
 A job is asked for by a request whose action is ``BULK``; its `schedule_id` is the id of the job.
-The field `bulk` says what is to be done, as a JSON object:
+The field `bulk` holds the action and the filter, as a JSON object:
 
     {"action": "CANCEL", "prefix": "order/", "group": "eu", "state": "PENDING", "per_second": 500}
 
@@ -17,13 +17,13 @@ The field `bulk` says what is to be done, as a JSON object:
 | `key` | REKEY: the id of the key that is to encrypt; none: the newest of each worker |
 | `per_second` | how many schedules a second (BACKFILL: occurrences), of all partitions together |
 
-``BULK_STOP`` ends a job: what it has done stays.  A filter that says nothing matches all schedules
-of the tenant that wait.
+``BULK_STOP`` ends a job: what it has done stays.  An empty filter matches all pending schedules of
+the tenant.
 
-Conditions are joined by *and*: the example cancels what begins with ``order/``, is in the group
-``eu`` and is not paused.  The rate bounds how many schedules a job touches in a second, so that a
-job of a million schedules leaves room for events that are due.  This module only reads a job;
-`engine/jobs.py` carries it out.
+Conditions are joined by *and*: the example cancels schedules whose id begins with ``order/``, in
+the group ``eu``, that are not paused.  The rate bounds how many schedules a job touches in a
+second, so that a job of a million schedules leaves room for events that are due.  This module only
+reads a job; `engine/jobs.py` carries it out.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ _KEY: Final = re.compile("[0-9a-f]{16}")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BulkSpec:
-    """What a job does with which schedules; instants in epoch milliseconds.
+    """The action of a job, and the schedules that it concerns; instants in epoch milliseconds.
 
     The table above has the meaning of each field.  Ranges are half open: `due_from` and
     `range_from` are inclusive, `due_until` and `range_until` are not.
@@ -81,7 +81,7 @@ class BulkSpec:
     per_second: int = PER_SECOND
 
     def text(self) -> str:
-        """The same as a request's field holds it, without what it does not say."""
+        """The same as a request's field holds it, without parts that are not given."""
         said = {name: value for name, value in asdict(self).items() if value not in (None, "")}
         return json.dumps(said, ensure_ascii=False)
 
@@ -92,7 +92,7 @@ _FIELD: Final = JsonField(
 
 
 def read_bulk(text: str | None) -> BulkSpec | Rejection:
-    """What a request's field `bulk` says, or why it cannot be read (`bad_bulk`).
+    """The content of a request's field `bulk`, or why it cannot be read (`bad_bulk`).
 
     A name with the value null counts as not given.
     """

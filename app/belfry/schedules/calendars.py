@@ -12,8 +12,8 @@
 | `source` | where the days are from, for people |
 
 Days are resolved when the calendar is set: whatever versions of other libraries workers have, all
-of them know the same days.  What a schedule keeps of them are bytes (`days_off`); this module reads
-what a request says, and refuses what cannot be meant.
+of them know the same days.  A schedule keeps them as bytes (`days_off`); this module reads the
+field of a request, and refuses values that cannot be meant.
 
 Bounds: 2 000 dates, and at most 366 days off in a row, so that the search for a business day ends.
 """
@@ -51,7 +51,7 @@ _FIELD: Final = JsonField(
 
 
 class Calendar(NamedTuple):
-    """What a request says of a calendar: its days at rest, and where they are from.
+    """The calendar of a request: its days at rest, and where they are from.
 
     `source` is for people alone; two calendars that differ in it have the same days.
     """
@@ -71,7 +71,7 @@ class Calendar(NamedTuple):
 
 
 def read_calendar(text: str | None) -> Calendar | Rejection:
-    """What a request says of a calendar's days, or why it cannot be read (`bad_calendar`).
+    """The days of a calendar in a request, or why they cannot be read (`bad_calendar`).
 
     Days may come in any order and more than once; at rest they are sorted, each once.
     """

@@ -4,8 +4,8 @@
                            └─ others ─────────► action, fire id ─┘
 
 The order is that of what a person mends first: a request without a tenant needs no remark about its
-time zone.  All checks here depend on the request and the instant alone.  What depends on state (the
-policy, a version, a calendar, a quota) the engine looks at afterwards.
+time zone.  All checks here depend on the request and the instant alone.  The engine makes checks
+that depend on state (the policy, a version, a calendar, a quota) afterwards.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from belfry.schedules.triggers.acknowledged import dependence_problem
 def trigger_problem(request: Request, now_ms: int) -> Rejection | None:
     """Why the trigger of an UPSERT or CREATE is not allowed, or None.
 
-    `preview` asks the same, so a preview refuses what the engine would refuse.
+    `preview` makes the same checks, so a preview refuses the same requests as the engine.
     """
     return (
         jitter_problem(request)

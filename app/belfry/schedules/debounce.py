@@ -1,7 +1,7 @@
 """Debounce: requests of one schedule that slide its instant, but never beyond a longest wait.
 
 A request of kind AFTER with `max_wait_ms` begins a run.  Each further one that comes while the
-schedule waits replaces what it says, and moves its instant:
+schedule waits replaces its definition, and moves its instant:
 
     instant = the earlier of   arrival of this request + delay_ms
                                arrival of the first one + max_wait_ms

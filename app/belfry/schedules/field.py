@@ -1,4 +1,4 @@
-"""What one field of a request is: everything that a door has to know to read it or to show it.
+"""One field of a request: everything that a door has to know to read it or to show it.
 
 A request comes in by five doors: as an Avro record, as headers of a record, as JSON over HTTP, as
 options of the command line, and as arguments of the client.  Each door asks the field for its name
@@ -34,7 +34,7 @@ Check = Callable[..., Any]
 
 
 class Form(StrEnum):
-    """What a value is, whichever door it comes by.
+    """The type of a value, whichever door it comes by.
 
     The form decides how a door reads the value and shows it; `AVRO` says which type it has in the
     schema.  A new form needs a reader and a writer at each door, a new field of a known form none.
@@ -97,7 +97,7 @@ class Field:
         """The names that the HTTP API has for it.
 
         JSON has no bytes, so a field of bytes has two names and a body gives one of them: text that
-        is encoded as UTF-8, or base64 for what is no text.
+        is encoded as UTF-8, or base64 for bytes that are no text.
         """
         if self.form is not Form.BYTES:
             return (self.name,)

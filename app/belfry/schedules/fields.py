@@ -18,7 +18,7 @@ The order is that of the Avro schema, and grows at its end only:
             └ the first four kinds                        └ later           └ still later
 
 Two releases that differ by a field read each other's records by the rules of Avro: a reader skips
-what it does not know, and fills what is missing with the default.
+fields that it does not know, and fills missing ones with the default.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ EMPTY: Final[dict[str, Any]] = {
 }
 # Which kind a field that says when belongs to.
 KIND_OF: Final = {kind.field.name: name for name, kind in KINDS.items()}
-# Fields that a rule keeps under their own names; what says when is its `when`.
+# Fields that a rule keeps under their own names; the kind's own field is its `when`.
 OF_A_RULE: Final = tuple(name for name in FIELDS if name in {each.name for each in fields(Rule)})
 # Fields that are about one request and not about a schedule; an export does not hold them.
 OF_ONE_REQUEST: Final = frozenset(
@@ -77,6 +77,6 @@ NOT_DEFINING: Final = OF_ONE_REQUEST | {"tenant", "schedule_id", "kind", "standi
 def named(*forms: Form) -> frozenset[str]:
     """The names of the fields that have one of these forms.
 
-    ``named(Form.INSTANT)`` is what a door has to turn from text into epoch milliseconds.
+    ``named(Form.INSTANT)`` are fields that a door turns from text into epoch milliseconds.
     """
     return frozenset(name for name, field in FIELDS.items() if field.form in forms)

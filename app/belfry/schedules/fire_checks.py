@@ -1,6 +1,6 @@
-"""Checks of what is said about each fire: jitter, lateness, acknowledgements, targets.
+"""Checks of the fields about each fire: jitter, lateness, acknowledgements, targets.
 
-What these fields say does not depend on the rule, so `checks` asks them without a trigger and
+These fields do not depend on the rule, so `checks` asks them without a trigger and
 without the clock.  Some of them depend on one another, for two ways of waiting may contradict:
 
     overlap SKIP …         occurrences of one schedule wait for its last fire     needs a rule
@@ -11,8 +11,8 @@ without the clock.  Some of them depend on one another, for two ways of waiting 
     {"serial": true}                                 no_group: nobody to wait for
     {"serial": true, "group": "g", "concurrency": 2}    bad_concurrency: serial is one at once
 
-Each check returns the first reason to refuse, or None.  What a policy of the tenant forbids is no
-matter of these checks: the engine looks at it, for policies are state.
+Each check returns the first reason to refuse, or None.  Limits by a policy of the tenant are no
+matter of these checks: the engine looks at them, for policies are state.
 """
 
 from __future__ import annotations
@@ -43,10 +43,10 @@ def jitter_problem(request: Request) -> Rejection | None:
 
 
 def lateness_problem(request: Request) -> Rejection | None:
-    """Why what a request says about late occurrences is not allowed, or None.
+    """Why the fields of a request about late occurrences are not allowed, or None.
 
     `max_lateness_ms` is 0 to 100 years; 0 makes every occurrence late that fires after its due
-    millisecond, so it is seldom what a tenant wants, but it has a meaning.
+    millisecond, so a tenant seldom wants it, but it has a meaning.
     """
     limit_ms, misfire = request["max_lateness_ms"], request["misfire"]
     if limit_ms is not None and not 0 <= limit_ms <= YEARS_100_MS:
@@ -62,7 +62,7 @@ def lateness_problem(request: Request) -> Rejection | None:
 
 
 def acknowledgement_problem(request: Request) -> Rejection | None:
-    """Why what a request says about acknowledgements is not allowed, or None.
+    """Why the fields of a request about acknowledgements are not allowed, or None.
 
     `overlap` is about occurrences of one schedule and needs a kind that recurs; `serial` and
     `concurrency` are about a group and need one; `ack_timeout_ms` bounds both kinds of waiting.
@@ -86,7 +86,7 @@ def acknowledgement_problem(request: Request) -> Rejection | None:
 
 
 def _overlap_problem(request: Request) -> Rejection | None:
-    """Why an overlap policy does not go with what else the request says, or None."""
+    """Why an overlap policy does not go with the other fields of the request, or None."""
     overlap, misfire = request["overlap"], request["misfire"]
     if overlap == "QUEUE_ALL" and misfire in ("FIRE_ONCE", "SKIP"):
         why = f"fires each occurrence, and misfire {misfire} does not: leave misfire out"
@@ -116,8 +116,8 @@ def _at_once_problem(request: Request) -> Rejection | None:
 def priority_problem(request: Request) -> Rejection | None:
     """Why the priority of a request is not allowed, or None.
 
-    What belongs to a group has priority 0, for an event that goes first would overtake others of
-    its group.
+    A schedule of a group has priority 0, for an event that goes first would overtake others of its
+    group.
     """
     priority = request["priority"]
     if not priority:

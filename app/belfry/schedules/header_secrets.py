@@ -49,7 +49,7 @@ def filled(value: str, secret_of: Callable[[str], str]) -> str:
     """A header's value with each reference replaced by its secret; a secret is not looked into.
 
     `secret_of` gets the reference without ``${`` and ``}``, such as ``file:shop/api-key``, and may
-    raise where there is no such secret.  What a secret holds is not read as a reference again.
+    raise where there is no such secret.  The value of a secret is not read as a reference again.
     """
     return _REFERENCE.sub(lambda found: secret_of(found[1]), value)
 
@@ -57,8 +57,8 @@ def filled(value: str, secret_of: Callable[[str], str]) -> str:
 def syntax_problem(name: str, value: str) -> str | None:
     """Why the references in a header's value cannot be read, or None.
 
-    What begins like a reference and is none would travel as it is, and would show where secrets
-    lie; so it is refused.
+    A text that begins like a reference, but is not one, would travel as it is, and would show where
+    secrets lie; so it is refused.
     """
     if len(_BEGUN.findall(value)) == len(_REFERENCE.findall(value)):
         return None
@@ -121,7 +121,7 @@ def literal_credentials(headers: Iterable[tuple[str, str]]) -> list[str]:
 
 
 def literal_warning(names: Iterable[str]) -> str | None:
-    """What to tell of such headers, or None where there are none."""
+    """The warning about such headers, or None if there are no such headers."""
     shown = ", ".join(sorted({each.lower() for each in names}))
     if not shown:
         return None

@@ -157,7 +157,7 @@ def generation_of(life: int) -> int:
 
 
 def expected_of(generation: int, version: int) -> int:
-    """What `expected_version` holds where a generation is expected too: it above the version.
+    """The value of `expected_version` where a generation is expected too: it above the version.
 
     ``expected_of(7, 2)`` is ``7 << 32 | 2``.  A plain version stays below 2**32, so both fit one
     field of the schema and older requests keep their meaning.
@@ -181,7 +181,7 @@ def etag_of(generation: int | None, version: int | None) -> str | None:
 
 
 def expected_from(etag: str) -> int | None:
-    """The `expected_version` that such a text stands for, or None where it is none.
+    """The `expected_version` that such a text stands for, or None if it is not such a text.
 
         expected_from("7.2")    30064771074, which is 7 << 32 | 2
         expected_from("2")      2, of any generation

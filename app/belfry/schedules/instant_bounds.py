@@ -33,7 +33,7 @@ def instant_problem(at_ms: int, now_ms: int, name: str = "at") -> Rejection | No
     """
     if at_ms < SECONDS_LIMIT:
         as_seconds_ms = at_ms * 1000
-        # Only what would be taken is advised: not 0, and not the year 33658.
+        # Only values that would be taken are advised: not 0, and not the year 33658.
         allowed = SECONDS_LIMIT <= as_seconds_ms <= now_ms + YEARS_100_MS
         advice = f"; if it counts seconds, send {as_seconds_ms}" if allowed else ""
         return Rejection(

@@ -1,9 +1,9 @@
 """Texts for people to epoch milliseconds and back: instants and durations.
 
-An instant needs its offset from UTC: a local time alone means another instant on every machine,
-and none or two in the night when the clocks change.  Fractions of a millisecond are rounded up,
-because an event never fires before its instant.  A duration has a fixed length, so months and years
-are none.  A text that cannot be read raises a ValueError whose sentence shows texts that can.
+An instant needs its offset from UTC: a local time alone means another instant on every machine, and
+none or two in the night when the clocks change.  Fractions of a millisecond are rounded up, because
+an event never fires before its instant.  A duration has a fixed length, so months and years are not
+durations.  A text that cannot be read raises a ValueError whose sentence shows texts that can.
 
     2026-12-01T09:00:00Z    2026-12-01T10:00:00.250+01:00    1796115600000
     250ms   30s   5m   1h30m   1.5d   PT5M   P1DT2H   300000
@@ -54,7 +54,7 @@ _CALENDAR: Final = re.compile(r"P[0-9.]+[YM].*|[0-9.]+(?:y|mo|years?|months?)\b.
 
 
 def parse_instant(text: str) -> int:
-    """Epoch milliseconds of an instant; ValueError when `text` is none.
+    """Epoch milliseconds of an instant; ValueError if `text` is not an instant.
 
         parse_instant("2026-12-01T10:00:00.250+01:00")     1796115600250
         parse_instant("2026-12-01T09:00:00.0001Z")         1796115600001, rounded up
@@ -92,14 +92,14 @@ def _zone(offset: str) -> timezone:
 
 
 def parse_duration(text: str) -> int:
-    """Milliseconds of a duration, 0 or more; ValueError when `text` is none.
+    """Milliseconds of a duration, 0 or more; ValueError if `text` is not a duration.
 
         parse_duration("1h30m")      5400000
         parse_duration("PT5M")       300000
         parse_duration("0.0001s")    1, rounded up
         parse_duration("1mo")        ValueError: months and years have no fixed length
 
-    Texts of more than 64 characters are none.
+    Texts of more than 64 characters are not read.
     """
     given = text.strip()
     if _DIGITS.fullmatch(given) and given[0] != "-":

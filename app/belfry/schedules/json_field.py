@@ -1,8 +1,8 @@
 """Fields of a request that hold a JSON object as text, such as `bulk` and `days_off`.
 
 They are seldom used and have many parts, so they are one text in the schema and not ten fields that
-every request would carry.  Here the text is read up to its names; what the values may be is checked
-where they are known (`bulk`, `calendars`).
+every request would carry.  Here the text is read up to its names; the values are checked where they
+are known (`bulk`, `calendars`).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 
 class JsonField(NamedTuple):
-    """What such a field may be.
+    """The limits of such a field.
 
     `action` is the one that needs the field, `most` how many characters are read at most, `names`
     which names the object may have, and `example` a good one for error messages.
@@ -25,7 +25,7 @@ class JsonField(NamedTuple):
     example: str
 
     def read(self, text: str | None) -> dict[str, Any] | str:
-        """What the text says, or what is wrong with it, as the end of a sentence.
+        """The content of the text, or its fault, as the end of a sentence.
 
         The caller puts the field's name before the sentence.  RecursionError is caught because
         some thousand open brackets are enough for it, and a request must never raise.

@@ -1,4 +1,4 @@
-"""Misfires: what becomes of occurrences that are later than their schedule allows.
+"""Misfires: the outcome of occurrences that are later than their schedule allows.
 
     last fire       due ─── limit ──►│ late from here on                                      now
     ──●─────────○─────────○──────────○─────────○─────────○─────────○──────────────────────────┤
@@ -57,7 +57,7 @@ class Jitter(NamedTuple):
 
 
 class LateRun(NamedTuple):
-    """Late occurrences one after another: the last, how many, and what comes after them.
+    """Late occurrences one after another: the last, how many, and their successor.
 
     Instants are nominal, in epoch milliseconds.  `number` is at least 1: a run begins with the
     occurrence that was found late.  `following_ms` is None where the rule has nothing after it.
@@ -103,7 +103,7 @@ def due_last(trigger: Trigger, nominal_ms: int, run: LateRun, spread: Jitter) ->
         due       10:00:40     10:03:10     10:02:20        the one of 10:01 is due last
 
     The engine asks this for schedules with a group.  There the event that stands for a run takes
-    the place of this one, so that what the group has due before it comes out before it.
+    the place of this one, so that earlier events of the group come out before it.
     """
     found = max((spread.due_ms(each), each) for each in (nominal_ms, run.last_ms))
     following_ms, _ = trigger.latest_ms(nominal_ms, run.last_ms - spread.most_ms)

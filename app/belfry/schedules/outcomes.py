@@ -1,4 +1,4 @@
-"""What can become of a request, an occurrence or a delivery: one list for the whole system.
+"""Outcomes of a request, an occurrence or a delivery: one list for the whole system.
 
 The lifecycle schema, the label of `belfry_requests_total` and the command line use these names.
 
@@ -7,8 +7,8 @@ The lifecycle schema, the label of `belfry_requests_total` and the command line 
     an occurrence  FIRED MISSED                 a schedule   COMPLETED
     a delivery     DELIVERED FAILED
 
-Each request has exactly one outcome.  A DUPLICATE says in its reason what the first answer was, so
-that a sender who has lost that answer still learns it; the functions below write and read that.
+Each request has exactly one outcome.  A DUPLICATE has the first answer in its reason, so that a
+sender who has lost that answer still learns it; the functions below write and read that.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _REPEATED: Final = re.compile(r"this request id was answered [A-Z_]+ \((\w+)\) b
 
 
 def repeat_reason(outcome: str, code: str) -> str:
-    """The reason of a DUPLICATE, whose own code is the first outcome: what the first answer was."""
+    """The reason of a DUPLICATE, whose own code is the first outcome: the first answer."""
     return f"this request id was answered {outcome}{f' ({code})' if code else ''} before"
 
 

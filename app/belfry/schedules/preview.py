@@ -1,8 +1,8 @@
-"""What a rule will do, told before it is asked for: in words, in instants, with warnings.
+"""The effect of a rule, told before it is asked for: in words, in instants, with warnings.
 
 `preview` takes a request as it would be sent, so that a command line without a broker and an API
-show the same.  What the engine would refuse is refused here, except a rule that is never due: that
-is worth seeing.
+show the same.  A request that the engine would refuse is refused here, except a rule that is never
+due: that is worth seeing.
 
     {"kind": "CRON", "cron": "30 2 * * *", "timezone": "Europe/Paris"}
 
@@ -65,7 +65,7 @@ class Occurrence(NamedTuple):
 
 
 class Preview(NamedTuple):
-    """A rule in words, its next instants, and what to know about them.
+    """A rule in words, its next instants, and warnings about them.
 
     `timezone` is the zone of the local times.  `occurrences` may be empty (`never_fires`) or
     shorter than was asked for: the rule ends, or a warning `cut_short` says that more may follow.
@@ -121,7 +121,7 @@ def preview(
 
 
 def words_of(request: Request) -> str:
-    """What a checked request asks for, in English, with its bounds.
+    """The rule of a checked request, in English, with its bounds.
 
     Such as ``Every 15m; left out: …, Europe/Paris, up to 2026-12-31T23:00:00.000Z``.
     """
@@ -148,7 +148,7 @@ def _unknown_calendar(request: Request) -> Rejection:
 
 
 def _calendar_words(request: Request) -> str:
-    """What becomes of instants on days off, as it follows the words of a rule."""
+    """The treatment of instants on days off, in words that follow those of a rule."""
     name, way = request["calendar"], request["on_holiday"] or "SKIP"
     return "" if name is None else f"; {_ON_HOLIDAY[way]} of calendar {name}"
 

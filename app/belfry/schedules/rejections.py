@@ -94,7 +94,7 @@ CODES: Final = {
     "tenant_collides": "The tenant's topic name collides with another tenant's.",
 }
 
-# Refusals that depend on the moment: on a rate, or on what operators have set up for the tenant.
+# Refusals that depend on the moment: on a rate, or on the operators' setup of the tenant.
 # The same request may be taken in later, so they are not remembered under its id.
 PASSING: Final = frozenset(
     {

@@ -4,8 +4,8 @@
 milliseconds): giving each of 100 000 requests a second an object of its own would cost more than
 decoding it.  `checks.RequestChecks` puts these checks and those of the rule together.
 
-A check is a function that returns the reason to refuse, or None where there is none.  So checks are
-joined by `or`, the first reason wins, and nothing is raised on the way:
+A check is a function that returns the reason to refuse, or None if there is no reason.  So checks
+are joined by `or`, the first reason wins, and nothing is raised on the way:
 
     return tenant_problem(tenant) or schedule_id_problem(name) or text_problem(request)
 
@@ -61,8 +61,9 @@ class ExportedState(TypedDict):
 class Request(TypedDict):
     """Fields of `ScheduleRequest` that this version reads; instants in epoch milliseconds.
 
-    All keys are always there: doors fill what was not given with the defaults of `fields.EMPTY`.
-    `fields.FIELDS` says what each field means; its order is that of the schema, not of this class.
+    All keys are always there: doors fill fields that were not given with the defaults of
+    `fields.EMPTY`. `fields.FIELDS` says what each field means; its order is that of the schema, not
+    of this class.
     """
 
     tenant: str
@@ -111,7 +112,7 @@ class Request(TypedDict):
 
 
 # A one-shot UPSERT with nothing special, still as bytes: tenant, schedule id, at (epoch ms), event
-# type, group, key, payload, request id.  What most requests are, and worth a way of their own.
+# type, group, key, payload, request id.  Most requests are such, and worth a way of their own.
 PlainRequest = tuple[
     bytes, bytes, int, bytes | None, bytes | None, bytes | None, bytes | None, bytes | None
 ]

@@ -5,9 +5,9 @@
     failed   1    2     3     4     …   7       8
     wait     5s   10s   20s   40s       5m20s   none: eight tries are all, the first one too
 
-What is left out has its default: one second, twice as long each time, at most an hour, eight tries.
-These are the defaults of the clients, whose retriers compute the same waits (`clients/vectors.json`
-holds all of them to it).
+A part that is left out has its default: one second, twice as long each time, at most an hour, eight
+tries. These are the defaults of the clients, whose retriers compute the same waits
+(`clients/vectors.json` holds all of them to it).
 
 A factor is a decimal fraction and kept exact, so every machine gets the same millisecond; powers of
 a float depend on the library that a machine computes with.
@@ -29,7 +29,7 @@ from belfry.schedules.instants import format_duration, parse_duration
 HEADER: Final = "belfry-retry"
 EXAMPLE: Final = "first=5s factor=2 most=1h attempts=8 jitter=10%"
 MOST_TEXT: Final = 200
-# What powers of the factor may cost a worker that is sent many such records: 15 µs each.
+# The most time that powers of the factor may cost for a record, of which many may come: 15 µs.
 MOST_ATTEMPTS: Final = 200
 MOST_FACTOR: Final = 100
 _BETWEEN: Final = re.compile(r"[\s,;]+")
@@ -63,7 +63,7 @@ class RetryRule:
 
 
 def parse_retry_rule(text: str) -> RetryRule:
-    """The rule that a text holds; ValueError, which says what is allowed, where it holds none.
+    """The rule that a text holds; else ValueError, which says what is allowed.
 
     Parts stand behind one another in any order, with blanks, commas or semicolons between them.
     """

@@ -82,8 +82,8 @@ def rule_of(request: Request, days: bytes | None = None) -> Rule:
     """The rule that a checked request asks for; `days` are those of its calendar, at rest.
 
     Without `days` the rule has no calendar, even where the request names one: checks and previews
-    ask so for what the calendar would be laid upon.  Fields that mean nothing for the request's
-    kind are left out of the rule, so two requests that differ only in them have equal rules.
+    ask so for the rule below the calendar.  Fields that mean nothing for the request's kind are
+    left out of the rule, so two requests that differ only in them have equal rules.
 
     KeyError for a kind that the registry does not have; the checks refuse such a request before.
     """

@@ -34,7 +34,7 @@ from belfry.schedules.triggers.trigger import ZonedTrigger
 from belfry.schedules.triggers.zones import zone_problem
 
 MAX_NUMBER: Final = (1 << 31) - 1
-# Numbers of fires and versions that a schedule may have come to: what its record has room for.
+# Numbers of fires and versions that a schedule may have come to: the room of its record.
 MOST_STOOD: Final = (1 << 32) - 1
 _OF_RECURRING: Final = (
     *("start_at", "end_at", "max_fires", "except_cron", "calendar", "on_holiday"),
@@ -42,7 +42,7 @@ _OF_RECURRING: Final = (
 
 
 def when_problem(request: Request, now_ms: int) -> Rejection | None:
-    """Why what a request says about when it is due is not allowed, or None.
+    """Why the fields of a request about its instants are not allowed, or None.
 
     The kind is asked first: where its own field cannot be read, no other answer would help.
     """
@@ -76,7 +76,7 @@ def recurring_problem(request: Request, now_ms: int) -> Rejection | None:
 
 
 def calendar_problem(request: Request, now_ms: int) -> Rejection | None:
-    """Why what a recurring request says of a calendar is not allowed, or None.
+    """Why the calendar fields of a recurring request are not allowed, or None.
 
     Whether the tenant has a calendar of this name only the engine knows, for calendars are state:
     it answers `unknown_calendar`.  So the same request may be taken in a moment later.
@@ -124,7 +124,7 @@ def _moving_problem(request: Request, now_ms: int) -> Rejection | None:
 
 
 def one_shot_problem(request: Request) -> Rejection | None:
-    """Why a request that fires once holds what only recurring ones can have, or None."""
+    """Why a one-shot request must not hold its fields for recurring ones only, or None."""
     for name in _OF_RECURRING:
         if request[name] is not None:
             return only_recurring(name, request)

@@ -32,7 +32,7 @@ MAX_HEADERS: Final = 32
 
 _TOKEN: Final = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,256}")
 _VISIBLE: Final = re.compile(r"[\x20-\x7e\t]{0,4096}")
-# What the connection or belfry itself says; nobody else may.
+# Headers that the connection or belfry itself sets; nobody else may.
 RESERVED_HEADERS: Final = frozenset(
     {
         *("host", "content-length", "transfer-encoding", "connection", "keep-alive", "upgrade"),
@@ -57,7 +57,7 @@ class HttpTarget:
     headers: tuple[tuple[str, str], ...] = ()
     # How the targets of one list share events: with ALL each target gets every event, with
     # FIRST_AVAILABLE the first target that takes it, and with ROUND_ROBIN each event goes to the
-    # next target.  UNKNOWN is what a reader sees in place of a strategy that is newer than it is.
+    # next target.  A reader sees UNKNOWN in place of a strategy that is newer than it is.
     strategy: Strategy = "ALL"
 
 

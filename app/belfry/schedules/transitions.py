@@ -1,4 +1,4 @@
-"""What a request does to a schedule: the transition table.
+"""The effect of a request on a schedule: the transition table.
 
 The table is the whole truth; the one in `engine/README.md` is generated from it.
 
@@ -6,8 +6,8 @@ The table is the whole truth; the one in `engine/README.md` is generated from it
 
 `ABSENT` is a schedule that the store knows nothing of, `OVER` one whose end is remembered for a
 day.  The difference is what lets a CANCEL that came too late be told TOO_LATE and not NOT_FOUND.
-Only the table decides which transition it is; the engine then checks what a table cannot hold, such
-as versions, quotas and policies.
+Only the table decides which transition it is; the engine then makes checks that a table cannot
+hold, such as of versions, quotas and policies.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class State(StrEnum):
 
 
 class Transition(Enum):
-    """What the engine does then; the value is the cell of the table in `engine/README.md`."""
+    """The action of the engine; the value is the cell of the table in `engine/README.md`."""
 
     BEGIN = "a new life, ACCEPTED"
     REPLACE = "a new version, UPDATED; or UNCHANGED"

@@ -198,7 +198,7 @@ def derive(rows: OrderedMap, offset: int) -> None:
 
 
 def differing(rows: OrderedMap) -> Iterator[str]:
-    """What is wrong with the buckets of a store, by a look at all of its rows; for checks."""
+    """The faults of the buckets of a store, by a look at all of its rows; for checks."""
     want = Counter(bucket_of(record) for record in Committed(rows).all_pending())
     seen: dict[bytes, int] = {}
     for key, row in rows.scan(BUCKETS_PREFIX, BUCKETS_END):
@@ -229,7 +229,7 @@ def _changed_tenants(rows: OrderedMap, grown: Mapping[bytes, int]) -> dict[bytes
 
 
 def _told(name: bytes, row: bytes) -> tuple[int, int, int]:
-    """What the row of a bucket says; Damaged where it is none."""
+    """The content of a bucket's row; Damaged if it is not such a row."""
     try:
         return decode_waiting(row)
     except struct_error as error:

@@ -1,4 +1,4 @@
-"""What a store says of calendars, for those who only look.
+"""Calendars of a store, for readers who change nothing.
 
 Each home of a tenant has all of the tenant's calendars, so one of them can answer for all.  A
 calendar that is being removed while schedules still follow it is not shown.

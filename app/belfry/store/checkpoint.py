@@ -1,4 +1,4 @@
-"""Checkpoints: what a copy of a local store says of itself, as an index that proves itself.
+"""Checkpoints: the description of a copy of a local store, as an index that proves itself.
 
 A checkpoint is the files of a local store at one offset of the changelog, kept elsewhere.  Its
 *index* says whose state that is, how far it goes, and which files it is made of:
@@ -8,10 +8,10 @@ A checkpoint is the files of a local store at one offset of the changelog, kept 
      "written_ms": …, "transaction": 4711, "pending": 90210, "digest": "…",
      "files": [["000012.sst", 6940976, "<SHA-256>"], …]}
 
-Where workers sign rows of the changelog they sign indexes with the same key.  Who may write to the
-store of checkpoints and has no key then cannot make up a state: an index names each file by the
-digest of what is in it.  A plain proof is only a digest: it shows that the index is whole.  It is
-believed where an unsigned row would be.
+Where workers sign rows of the changelog they sign indexes with the same key.  So somebody who may
+write to the store of checkpoints, but has no key, cannot make up a state: an index names each file
+by the digest of its content.  A plain proof is only a digest: it shows that the index is whole. It
+is believed where an unsigned row would be.
 
 An index that is older than others is no lie: a checkpoint is the fold of a prefix of the changelog,
 and its user reads the rest there.
@@ -77,8 +77,8 @@ class Checkpoint(NamedTuple):
 class IndexKeys(NamedTuple):
     """By which keys indexes are signed and judged, as rows of the changelog are.
 
-    The first key signs where `signs` says so, and all of them are believed.  `required` takes what
-    is not signed for a stranger's.
+    The first key signs where `signs` says so, and all of them are believed.  `required` takes an
+    unsigned index for a stranger's.
     """
 
     keys: Sequence[bytes] = ()
@@ -95,7 +95,7 @@ def encode_index(checkpoint: Checkpoint, by: IndexKeys) -> bytes:
 
 
 def decode_index(index: bytes, by: IndexKeys) -> Checkpoint:
-    """What an index says; raises BadCheckpoint where it is not whole, or not to be believed."""
+    """The content of an index; raises BadCheckpoint if it is not whole, or not to be believed."""
     head = _HEAD.match(index)
     if head is None or len(index) > MOST_BYTES:
         raise BadCheckpoint(

@@ -7,7 +7,7 @@ Those that may be used are tried one after the other, the newest first.
     low                      local            older, 40 000          newer, 90 000
     tried       newer; if it is damaged or missing, older; then the log from where local ends
 
-What holds for local state that was found on the disk holds for a checkpoint: it belongs to one
+A checkpoint has to meet the same conditions as local state on the disk: it belongs to one
 topic of one cluster, and one that was written too long ago might never hear that a schedule was
 cancelled, since tombstones of the changelog are not kept for ever.
 """
@@ -24,12 +24,12 @@ from belfry.store.identity import differ
 QUICKLY_READ: Final = 50_000
 # How many checkpoints of a partition are kept: where the newest is damaged, there is another.
 KEPT: Final = 2
-# What belongs to no checkpoint is left alone for so long: somebody may be at work on one.
+# Files that belong to no checkpoint are left alone for so long: a worker may be making one.
 UNUSED_MS: Final = 24 * 3_600_000
 
 
 class Sought(NamedTuple):
-    """The state that is to be restored, and what there is without a checkpoint.
+    """The state that is to be restored, and the local state without a checkpoint.
 
     `offset` is that of local state, 0 for none; the changelog holds offsets from `low` to `end`.
     State that was written before `oldest_ms` is too old.

@@ -1,7 +1,7 @@
-"""What is committed of one partition's schedules: reads of an ordered map, by their meaning.
+"""The committed schedules of one partition: reads of an ordered map, by their meaning.
 
-Those who read here see nothing of the step that is under way; `schedules.py` lays it above.  The
-due scan needs exactly that: what a step puts down is fired by the next one.
+Readers see nothing of the step that is under way here; `schedules.py` lays it above.  The due scan
+needs exactly that: rows that a step puts down are fired by the next one.
 """
 
 from __future__ import annotations
@@ -199,10 +199,10 @@ class Committed:
             for _, record in self._rows.scan(start, end):
                 yield record
 
-    # -- what the store says of itself -----------------------------------------------------------
+    # -- the store's own state -------------------------------------------------------------------
 
     def state(self) -> StoredState | None:
-        """What the store holds, or None for an empty one."""
+        """The state of the store, or None for an empty one."""
         stored = self._rows.get(keys.META_STATE)
         return None if stored is None else decode_state(stored)
 
@@ -222,7 +222,7 @@ class Committed:
         return Progress(offset, written_ms, manifest.pending, manifest=manifest)
 
     def readable_by(self) -> bytes | None:
-        """What a process could read that found nothing here which it could not fire."""
+        """The readable formats of a process that found nothing here which it could not fire."""
         return self._rows.get(keys.META_READABLE)
 
     def _some(self, start: bytes, end: bytes, most: int) -> Rows:

@@ -1,15 +1,15 @@
-"""What a tenant has waiting in a range of due instants: pages, by its own rows alone.
+"""Pending schedules of a tenant in a range of due instants: pages, by its own rows alone.
 
-The timeline holds everybody's rows by time, so a range of it costs what others have due.  Names lie
-tenant by tenant, and the location under a name tells when it is due.  So a page looks at the next
-`examine` names (a *window*) and gives what it finds there in due order:
+The timeline holds everybody's rows by time, so the cost of a range of it depends on the rows of
+others.  Names lie tenant by tenant, and the location under a name tells when it is due.  So a page
+looks at the next `examine` names (a *window*) and gives the rows that it finds there in due order:
 
     names      a  b  c  d  e │ f  g  h  i  j │ k …          window of five
     due        9  2  -  7  4 │ 3  8  1  -  - │
     pages      b e │ d a     │ h f │ g                      of two: 2 4 │ 7 9 │ 1 3 │ 8
 
 A tenant with fewer names than a window has its list in due order; of a larger one each window is.
-What waits behind an ack lock or in a queue of its tenant has its location under its name as well.
+A schedule behind an ack lock or in a queue of its tenant has its location under its name as well.
 Paused schedules wait for no instant and show by name only.  How many are due in each minute is told
 by minute buckets, without a look at any schedule (`buckets.py`).
 """
@@ -54,7 +54,7 @@ class Window(NamedTuple):
 
 
 def _window_of(after: bytes | None) -> Window:
-    """What a cursor says; one that was made up begins anywhere, but within the range."""
+    """The place of a cursor; one that was made up begins anywhere, but within the range."""
     if after is None or len(after) < _CURSOR.size:
         return Window()
     due_ms, seq, size = _CURSOR.unpack_from(after)
@@ -88,7 +88,7 @@ def due_page(
 def _look(
     rows: OrderedMap, wanted: Wanted, window: Window, most: int
 ) -> tuple[int, bytes | None, list[Waits]]:
-    """What waits within the range in a window; how many names it has, and the last if it is cut."""
+    """The rows within the range in a window; how many names it has, and the last if it is cut."""
     first = keys.NAMED_PREFIX + wanted.tenant + b"/" + wanted.prefix
     end = min(following(first), window.end) if window.end else following(first)
     begin = max(first, window.begin)

@@ -2,7 +2,7 @@
 
 A marker is kept for a day, or as long as its tenant's policy says; a verdict for an hour, an ended
 job for a week.  The names of such rows lie a second time in the local store, by when they are over
-(`layout/ends.py`), so who forgets them reads those, and nothing of what waits:
+(`layout/ends.py`), so a sweep that forgets them reads those, and no pending row:
 
     step         ends a, b, c                            one row e │ over 12:00 tomorrow │ a b c
     …
@@ -40,12 +40,12 @@ from belfry.store.layout.ends import (
 from belfry.store.layout.records import encode_size
 from belfry.store.ordered_map import Damaged, OrderedMap, Range
 
-# What was kept for longer than its step could know is put together by hours.
+# Rows that were kept for longer than their step could know are put together by hours.
 HOUR_MS: Final = 3_600_000
 
 
 class EndsOfStep:
-    """What a step adds to the ends of a store, and what it takes from them."""
+    """The ends that a step adds to a store, and those that it takes from it."""
 
     def __init__(self, rows: OrderedMap) -> None:
         self._rows = rows
@@ -55,7 +55,7 @@ class EndsOfStep:
         """Whether each row that is kept for a time is led to, once this step is committed."""
         # Names that were written before, by when they are over: when they were, names.
         self._again: dict[tuple[bytes, int], EndsRow] = {}
-        # Keys that the step has taken, and what is left of the last one.
+        # Keys that the step has taken, and the rest of the last one.
         self._taken: dict[bytes, bytes | None] = {}
         # By each time: nothing lies before it, and the key behind which the step goes on.
         self._fronts = {by: by for by in (BY_REQUESTS, BY_CLOCK)}
@@ -92,9 +92,9 @@ class EndsOfStep:
         self._again[over] = EndsRow(max(newest_ms, since_ms), names)
 
     def rows_after(self, offset: int, now_ms: int) -> dict[bytes, bytes | None]:
-        """What changes in the store with the step, which is committed at this instant."""
+        """The changes of the store with the step, which is committed at this instant."""
         writes = self._taken.copy()
-        # What is left of a row lies at its beginning.
+        # The rest of a row lies at its beginning.
         self._fronts |= {by: key[:-1] for by, key in self._on.items()}
         written = [(kept_ms, EndsRow(now_ms, names)) for kept_ms, names in self.kept.items()]
         led = [((time_of(kept_ms), now_ms + kept_ms), ends) for kept_ms, ends in written]
@@ -118,7 +118,7 @@ class EndsOfStep:
 
 
 def _told(key: bytes, row: bytes) -> EndsRow:
-    """What a row says; Damaged where it is none."""
+    """The content of a row; Damaged if it is not such a row."""
     try:
         return decode_ends(row)
     except struct_error as error:

@@ -58,7 +58,7 @@ class FetchBudget:
         self.begin(0, now_ms)
 
     def begin(self, size: int, now_ms: float) -> None:
-        """A fetch of so many bytes begins; what the one before has used up is gone."""
+        """A fetch of so many bytes begins; the bytes used by the one before are gone."""
         self._size = size
         self._began_ms = now_ms
         # Bytes that are there, be they fetched or found.
@@ -73,7 +73,7 @@ class FetchBudget:
         if self._stops is not None and self._stops():
             raise NotWanted
         spent_ms = now_ms - self._began_ms
-        # What it will have taken at the speed that it had so far.
+        # The time that it will have taken at its speed so far.
         expected_ms = spent_ms * self._size / max(1, self._done)
         late = self._began_ms + expected_ms > self._until_ms and spent_ms >= JUDGED_MS
         if late or now_ms >= self._until_ms:

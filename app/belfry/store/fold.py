@@ -9,9 +9,9 @@
     verdict, settings, zones, …                   the row under its key
     manifest                                      nothing: it is given back, for the replay to check
 
-What comes into the timeline, moves within it or leaves it, and verdicts, are nearly all of a
+Rows that come into the timeline, move within it or leave it, and verdicts, are nearly all of a
 changelog.  They are told by the first bytes of the rows, without a decoder, and laid many at once.
-Each name comes once, so what lay under it is what was committed.  What is overdue goes into the
+Each name comes once, so the former row under it is the committed one.  Overdue rows go into the
 timeline as well; `Replay.finish` moves it to the backlog once the watermark is known.
 """
 
@@ -64,7 +64,7 @@ def fold(store: ScheduleStore, net: NetChanges) -> list[Manifest]:
 def _fold_schedules(store: ScheduleStore, schedules: Sequence[Change]) -> None:
     """Fold rows of schedules; those that need a closer look are folded one by one."""
     committed = store.committed([name for name, _ in schedules])
-    # What lies under names; what leaves the timeline, by locations; and what waits there.
+    # Rows under names; locations that leave the timeline; and records that wait there.
     named = dict(schedules)
     gone: list[bytes] = []
     gone_from: list[bytes] = []
@@ -80,7 +80,7 @@ def _fold_schedules(store: ScheduleStore, schedules: Sequence[Change]) -> None:
                 continue
         if value is None:
             if before is None:
-                # Nothing is left of what came meanwhile.
+                # Nothing is left of rows that came meanwhile.
                 del named[name]
         elif (head := value[:2]) != HEAD_OF_MARKER:
             if head != HEAD_OF_PENDING or lies_aside(value):
@@ -102,7 +102,7 @@ def _fold_schedules(store: ScheduleStore, schedules: Sequence[Change]) -> None:
 def _fold_other(
     store: ScheduleStore, key: bytes, value: bytes | None, named: dict[bytes, bytes | None]
 ) -> None:
-    """Fold a row that is no schedule's; what needs no more than to be there is put into `named`."""
+    """Fold a row that is no schedule's; one that only has to be there is put into `named`."""
     if key[:2] == REQUEST_PREFIX:
         # It is looked into when its id comes again: too late to notice that it is of a later
         # release.
@@ -139,7 +139,7 @@ def _location_of(record: bytes) -> Location:
 def _fold_schedule(
     store: ScheduleStore, name: bytes, value: bytes | None, before: bytes | None
 ) -> None:
-    """Fold a schedule's row; `before` is what was committed under its name."""
+    """Fold a schedule's row; `before` is the committed row under its name."""
     if before is not None and check_format(before) == LOCATION:
         store.remove(name, before)
     row = None if value is None else check_format(value)

@@ -1,4 +1,4 @@
-"""Where a tenant's schedules lie, by the rows of key groups; for those who only look.
+"""Where a tenant's schedules lie, by the rows of key groups; for readers who change nothing.
 
     asked as its home       the group is at home        here
                             it lies elsewhere           there, to be asked as handed on
@@ -6,8 +6,8 @@
     asked as handed on      all of it is here           here
                             anything else               nowhere: ask again
 
-It is asked behind a look: rows leave or come only while the group is on its way, so what was seen
-was all there was if they lie here then.
+It is asked behind a look: rows leave or come only while the group is on its way, so if they lie
+here then, the look has seen all of them.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ from belfry.store.ordered_map import OrderedMap
 def lies_at(
     rows: OrderedMap, groups: KeyGroups, here: int, tenant: str, *, handed_on: bool
 ) -> int | None:
-    """The partition where what a tenant has, as far as this one is asked, lies; None: ask again."""
+    """The partition of a tenant's rows, as far as this one is asked for them; None: ask again."""
     group = groups.of(tenant)
     if groups.home(group) != here:
-        # As one of the homes of a spread tenant it is asked for what never moves.
+        # As one of the homes of a spread tenant it is asked for rows that never move.
         found = rows.get(named_key(lies_key(group))) if handed_on else None
         all_here = found is not None and decode_group(found).phase == HERE
         return here if all_here or not handed_on else None

@@ -7,8 +7,8 @@
     lies at 2, 3 wait    partition 2: all is here         RELEASING  what waited is sent on
     lies at 2            partition 2: all is here         RESTS
 
-Rows of partitions are read one after the other, so what one of them says may be older than what
-another one says.  A group that has just moved may show as on its way; the next look tells.
+Rows of partitions are read one after the other, so the state of one of them may be older than that
+of another.  A group that has just moved may show as on its way; the next look tells.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class GroupState(StrEnum):
 
 
 class SeenRow(NamedTuple):
-    """What one partition knows of a group; `waiting` requests wait for it there.
+    """The record of one partition about a group; `waiting` requests wait for it there.
 
     `at_home`: it is the home of the group that says so.
     """
@@ -82,7 +82,7 @@ class Standing(NamedTuple):
 
 
 def seen_in(rows: OrderedMap, partition: int) -> list[SeenRow]:
-    """What a partition's store has of key groups; none where no group has moved."""
+    """The rows of key groups in a partition's store; empty if no group has moved."""
     held = rows.scan(named_key(HELD_PREFIX), named_key(HELD_END))
     waiting = Counter(group_of(name_in(key)) for key, _ in islice(held, MOST_COUNTED))
     found: list[SeenRow] = []
@@ -117,7 +117,7 @@ def standings(seen: Iterable[SeenRow], partitions: int) -> dict[int, Standing]:
 def _standing(
     group: int, home: int, seen: SeenRow | None, lying: dict[int, GroupRow]
 ) -> Standing | None:
-    """How one group stands; None where only what is left of an earlier move was seen."""
+    """How one group stands; None where only remains of an earlier move were seen."""
     if seen is None:
         # It has come home: its home knows of it no more, and may still take its rows in.
         row = lying.get(home)

@@ -1,8 +1,8 @@
 """The world that a partition's state belongs to, and how evidence about it may contradict.
 
 State is kept in one topic (the changelog) and says how far another one (the input) was read.  Both
-can be deleted and made anew under the same name; what the state says would then be about topics
-that are gone.  So the ids of both, and of the cluster, are kept with the state:
+can be deleted and made anew under the same name; the state would then be about topics that are
+gone.  So the ids of both, and of the cluster, are kept with the state:
 
     changelog      a row of its own, written with the first manifest
     local state    the same row, folded; and the stamp, which says which changelog was folded
@@ -20,11 +20,11 @@ import orjson
 
 from belfry.store.layout.records import IDENTITY, UnknownFormat
 
-# What a cluster without topic ids (before Kafka 2.8, and some that are not Kafka) tells: all zero.
+# The id from a cluster without topic ids (before Kafka 2.8, and some that are not Kafka): all zero.
 UNKNOWN_ID: Final = "A" * 22
 # The contradiction of a changelog that another cluster wrote.
 OTHER_CLUSTER: Final = "other_cluster"
-# A format of its own: a release whose other rows are new still reads what this one wrote.
+# A format of its own: a release whose other rows are new still reads rows of this one.
 _IDENTITY_FORMAT: Final = 1
 _HEAD: Final = bytes((_IDENTITY_FORMAT, IDENTITY))
 _NAMES: Final = ("cluster", "changelog", "schedules", "generation")
@@ -39,7 +39,7 @@ class Identity(NamedTuple):
     generation: int = 0
 
     def same_world(self, other: Identity) -> bool:
-        """Whether none of the three ids differs, whatever the generations."""
+        """Whether all three ids are equal, whatever the generations."""
         pairs = (
             (self.cluster, other.cluster),
             (self.changelog, other.changelog),
@@ -79,7 +79,7 @@ def encode_identity(identity: Identity) -> bytes:
 
 
 def decode_identity(row: bytes) -> Identity:
-    """The identity in a row; UnknownFormat for what this version cannot read."""
+    """The identity in a row; UnknownFormat if this version cannot read it."""
     if row[:2] != _HEAD:
         raise UnknownFormat(
             f"The identity of a partition starts with {row[:2].hex()!r}; this version reads"
@@ -89,14 +89,14 @@ def decode_identity(row: bytes) -> Identity:
 
 
 def identity_text(identity: Identity) -> str:
-    """The identity as JSON: what the anchor holds, and what follows the head of a row."""
+    """The identity as JSON: the content of the anchor, and of a row behind its head."""
     return orjson.dumps(dict(zip(_NAMES, identity, strict=True))).decode()
 
 
 def identity_of(text: str | bytes) -> Identity:
     """The identity in such a JSON; names that this version does not know are passed over.
 
-    UnknownFormat for what is none.
+    UnknownFormat if the bytes are not an identity.
     """
     try:
         told = orjson.loads(text)

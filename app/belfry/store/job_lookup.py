@@ -1,15 +1,15 @@
-"""What a store says of bulk jobs, for those who only look: how many a filter matches, and jobs.
+"""Bulk jobs of a store, for readers who change nothing: how many a filter matches, and jobs.
 
     preview(rows, wanted, after, examine)     how many match among the next names, where to go on
     past_preview(rows, wanted, span, after)   the same of a backfill, and what it would fire
     jobs(rows, tenant)                        the jobs of a tenant in this partition
 
-A preview reads what is committed and changes nothing.  It looks at `examine` names at most, so it
+A preview reads committed rows and changes nothing.  It looks at `examine` names at most, so it
 costs a bounded time, however many schedules there are.  Records are read only where the filter asks
 for something that the place of a schedule does not say.
 
 A range of the past is counted by days and not by occurrences, so a page of some hundred schedules
-takes a bounded time.  Of what a calendar moves, instants are counted one by one: of a schedule no
+takes a bounded time.  Instants that a calendar moves are counted one by one: of a schedule no
 more than a job may fire.  A page ends behind so many, and behind as many days that are looked at.
 """
 
@@ -70,7 +70,7 @@ def preview(
 ) -> BulkPreview:
     """How many schedules that wait are wanted, among the next `examine` names behind a key.
 
-    `also` is asked of the rows that fit: what it denies does not match.
+    `also` is asked of the rows that fit: rows that it denies do not match.
     """
     start, end = map(keys.named_key, wanted.names)
     first = start if after is None else max(start, after + b"\0")
@@ -136,7 +136,7 @@ def jobs(rows: OrderedMap, tenant: bytes) -> list[tuple[str, JobRow]]:
 
 
 class PastPreview(NamedTuple):
-    """A page of what a job matches, and the occurrences that it would fire (epoch milliseconds)."""
+    """A page of the matches of a job, and the occurrences that it would fire (epoch ms)."""
 
     page: BulkPreview
     occurrences: int
@@ -147,7 +147,7 @@ class PastPreview(NamedTuple):
 def past_preview(
     rows: OrderedMap, wanted: Wanted, span: tuple[int, int], after: bytes | None
 ) -> PastPreview:
-    """What is over of the range from `span[0]` to before `span[1]`, of the next schedules."""
+    """The past instants of the range from `span[0]` to before `span[1]`, of the next schedules."""
     page, counted = BulkPreview(0, [], 0, after), 0
     total, firsts, lasts = 0, list[int](), list[int]()
     while page.examined < EXAMINE and counted <= MOST_MOVED:
@@ -174,7 +174,7 @@ def _pasts(
 
 
 def _both(page: BulkPreview, found: BulkPreview) -> BulkPreview:
-    """A page with what follows it."""
+    """A page joined with the next one."""
     return BulkPreview(
         page.matched + found.matched,
         page.sample + found.sample,

@@ -1,14 +1,14 @@
 """Laying rows into the overlay that the changelog holds already, many at once.
 
 A step changes schedules one by one, by the verbs of `schedules.py`, and each change is one of the
-changelog as well.  A replay repeats what the changelog says, so it has nothing to tell it, and lays
-its rows in a few loops:
+changelog as well.  A replay repeats the changelog, so it has nothing to tell it, and lays its rows
+in a few loops:
 
     lay_waiting   schedules wait in the timeline by their records          pending + 1 each
     lay_gone      these leave the timeline, where they were committed      pending - 1 each
     lay_rows      what lies under names: markers, verdicts, nothing
 
-What moves within the timeline leaves it first and waits there anew.
+A schedule that moves within the timeline leaves it first and waits there anew.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from belfry.store.overlaid import Overlaid
 
 
 class Laid(Overlaid):
-    """Schedules of a partition, and what a replay does with many of them."""
+    """Schedules of a partition, and the verbs of a replay for many of them."""
 
     def lay_waiting(self, names: Sequence[bytes], records: Sequence[bytes]) -> None:
         """Let schedules wait in the timeline that wait nowhere, by their pending records."""
@@ -32,7 +32,7 @@ class Laid(Overlaid):
     def lay_gone(self, names: Sequence[bytes], locations: Sequence[bytes]) -> None:
         """Let committed records leave the timeline, where they were by these locations.
 
-        What stands under the names from now on has to be laid there by itself.
+        The new rows under the names have to be laid there separately.
         """
         left = timeline_keys_at(locations)
         self._records.update(dict.fromkeys(left))

@@ -1,4 +1,4 @@
-"""The last fires of a schedule, as its row tells them at every lifecycle level, for who looks.
+"""The last fires of a schedule, as its row tells them at every lifecycle level, for readers.
 
     waits, and recurs     the last ten, out of its pending record (`layout/kept_fires.py`)
     fired once, is over   that fire, out of its marker
@@ -6,7 +6,7 @@
 
 How all fires of a schedule that recurs went, the number of its occurrence and its tally say.
 
-A fire of a TRIGGER or of a backfill is none of them: it leaves the row as it is.
+A fire of a TRIGGER or of a backfill is not among them: it leaves the row as it is.
 """
 
 from __future__ import annotations

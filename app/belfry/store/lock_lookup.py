@@ -1,6 +1,6 @@
-"""The ack locks of a tenant: fires that are to be acknowledged, and what waits for each.
+"""The ack locks of a tenant: fires that are to be acknowledged, and rows that wait for each.
 
-For HTTP, which answers "what is my group waiting for?" from what is committed, page by page.  The
+For HTTP, which answers "what is my group waiting for?" from committed rows, page by page.  The
 engine has the same locks in memory (`engine/ack_locks.py`).
 """
 

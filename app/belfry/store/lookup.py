@@ -1,4 +1,4 @@
-"""What a store says about schedules: by name and by prefix; for those who only look.
+"""Schedules of a store, by name and by prefix; for readers who change nothing.
 
     standing_of(rows, name, now)   one schedule, or None
     standings_of(rows, names, now) several, in two reads
@@ -6,7 +6,7 @@
 
 A list by due instant is `due_lookup.py`.
 
-These read the ordered map itself, never an overlay, so what they tell has been committed.  They may
+These read the ordered map itself, never an overlay, so they tell committed rows only.  They may
 run in another thread than the engine: a schedule that moves between two reads is looked up again.
 
 A page ends when it is full, when `examined` rows have been looked at, or at the end of the range;
@@ -78,7 +78,7 @@ class ScheduleStatus(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What a page is to show; where a due range is given, in the order of `due_lookup.py`."""
+    """The content of a page; where a due range is given, in the order of `due_lookup.py`."""
 
     tenant: bytes
     prefix: bytes = b""
@@ -102,7 +102,7 @@ class Wanted:
         return self.due_from_ms is not None or self.due_until_ms is not None
 
     def in_range(self, due_ms: int) -> bool:
-        """Whether what is due then lies in the range."""
+        """Whether a schedule that is due then lies in the range."""
         return (self.due_from_ms is None or due_ms >= self.due_from_ms) and (
             self.due_until_ms is None or due_ms < self.due_until_ms
         )
@@ -133,7 +133,7 @@ def standing_of(rows: OrderedMap, name: bytes, now_ms: int) -> ScheduleStatus | 
 def standings_of(
     rows: OrderedMap, names: Sequence[bytes], now_ms: int
 ) -> list[ScheduleStatus | None]:
-    """The schedules of these changelog keys, None for what is none; raises `Moving`.
+    """The schedules of these changelog keys, None for a key without one; raises `Moving`.
 
     All of them take two reads of many rows.  Where rows lie on disk, that is two waits instead of
     two for each of them; and RocksDB's binding lets other threads run in such a read only.
@@ -170,7 +170,7 @@ def page(
 def read_rows(
     rows: OrderedMap, chunk: Sequence[tuple[bytes, bytes | None]], now_ms: int
 ) -> Iterator[tuple[bytes, ScheduleStatus | None]]:
-    """What rows under names say; the records of those that wait are read in one call."""
+    """The content of rows under names; the records of those that wait are read in one call."""
     wanted = [record_key(key[1:], row) for key, row in chunk if is_location(row)]
     records = iter(rows.get_many(wanted)) if wanted else iter(())
     for key, row in chunk:

@@ -1,8 +1,8 @@
-"""The net of a window of a changelog: what is left to be done of records that follow one another.
+"""The net of a window of a changelog: the last record of each key among those in a row.
 
-A record replaces what its key held, so of each key the last record counts alone, as it does after
-compaction.  A schedule that was accepted and has fired within one window is its marker: its pending
-record, which is most of its bytes, goes nowhere.
+A record replaces the former one of its key, so of each key the last record counts alone, as it does
+after compaction.  A schedule that was accepted and has fired within one window is its marker: its
+pending record, which is most of its bytes, goes nowhere.
 
     record   a pending   b pending   manifest 7   a marker   b no more   c marker   manifest 8
     net                                           a marker   b no more   c marker
@@ -36,7 +36,7 @@ class NetChanges(NamedTuple):
 
 
 def net_of(changes: Sequence[Change]) -> NetChanges:
-    """What is left of records of a changelog; None under a key stands for a tombstone."""
+    """The last records of the keys of a changelog; None under a key stands for a tombstone."""
     schedules = [change for change in changes if change[0] >= SCHEDULES]
     others: list[Change] = []
     told: list[bytes | None] = []
@@ -58,7 +58,7 @@ def _last(changes: list[Change]) -> list[Change]:
 
 
 def after_last_manifest(changes: Sequence[Change]) -> int:
-    """How many changes there are up to the last manifest; 0 where there is none."""
+    """How many changes there are up to the last manifest; 0 if there is no manifest."""
     for at in range(len(changes), 0, -1):
         if changes[at - 1][0].startswith(MANIFEST_PREFIX):
             return at

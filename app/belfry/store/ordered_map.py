@@ -17,7 +17,7 @@ FEW: Final = 16
 
 
 class Damaged(Exception):
-    """A store does not hold what was written to it: close it, and rebuild it from the changelog.
+    """A store has lost writes: close it, and rebuild it from the changelog.
 
     An adapter raises it where bytes cannot be read, and the store of schedules where rows
     contradict one another.  No retry on the same rows helps.
@@ -83,8 +83,8 @@ class Parted(Mapping[bytes, "bytes | None"]):
 class MemoryMap:
     """An ordered map in memory.
 
-    A scan reads what is asked of it and no more, from the map as it was: a write beside a scan that
-    is not at its end goes into a copy.
+    A scan reads the rows that are asked for and no more, from the map as it was: a write beside a
+    scan that is not at its end goes into a copy.
     """
 
     def __init__(self) -> None:

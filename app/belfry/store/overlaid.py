@@ -10,7 +10,7 @@ The overlay is two dictionaries above the ordered map, and a few counts:
                      │ else
     ordered map      the row under it
 
-Those who only read are given this; the verbs that change it are those of `ScheduleStore`.
+Parts that only read are given this; the verbs that change it are those of `ScheduleStore`.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _MISSING: Final = b"?"
 
 
 class Overlaid(Committed):
-    """What a partition's schedules are for the step that is under way.
+    """The schedules of a partition as the step under way sees them.
 
     `changes` are the records of the changelog that the step has to write, by key (None: tombstone).
     """

@@ -19,7 +19,7 @@ from belfry.store.committed import Committed
 from belfry.store.layout.pending import decode_pending
 from belfry.store.layout.pending_bytes import FLAGS, fires_once, kind_and_flags, with_a_rule
 
-# What a rule raises that is not understood, or damaged.
+# The errors of a rule that is not understood, or damaged.
 UNREADABLE: Final = (
     ArithmeticError,
     AssertionError,
@@ -33,7 +33,7 @@ UNREADABLE: Final = (
 
 
 def reads() -> bytes:
-    """What this process can read, for a local store to be known as looked through by its like."""
+    """The formats that this process can read, noted in stores that it has looked through."""
     return f"{READS} {FLAGS} {zones.VERSION} {len(zones.names())}".encode()
 
 

@@ -1,4 +1,4 @@
-"""What a recovery writes: the changelog records that make a store's content the partition's state.
+"""The writes of a recovery: changelog records that make a store's content the partition's state.
 
 The records of one recovery are one transaction.  Where other transactions lie before it, its number
 is so much higher than theirs that a replay takes the gap for one that compaction has left.
@@ -51,14 +51,14 @@ def of_earlier_input(row: bytes) -> bytes:
 
 
 def age_of(seq: int) -> tuple[int, int]:
-    """What sorts sequences of whatever inputs in the order in which they were asked for."""
+    """The key that sorts sequences of any inputs in the order in which they were asked for."""
     return -(seq // EARLIER_INPUT), seq
 
 
 def manifest_after(
     base: Manifest | None, logged: Manifest | None, position: int, pending: int
 ) -> Manifest:
-    """The manifest of a recovery: `base` is what is recovered, `logged` what lies before it."""
+    """The manifest of a recovery: `base` is the recovered one, `logged` the one before it."""
     known = [each for each in (base, logged) if each is not None]
     newest = max((each.txn_seq for each in known), default=0)
     return Manifest(

@@ -2,9 +2,9 @@
 
 Each transaction ends with its manifest, so whole transactions are folded, as many at once as their
 reader holds, and with them is written how far the fold has come (`Progress`), in one batch: a
-replay that was cut short goes on where it was.  What is held and not folded is read again.  A long
-stretch without manifests (compaction keeps the last few thousand) is cut anywhere; the rows since
-the last manifest are counted, and the next one has to come.
+replay that was cut short goes on where it was.  Records that are held and not folded are read
+again.  A long stretch without manifests (compaction keeps the last few thousand) is cut anywhere;
+the rows since the last manifest are counted, and the next one has to come.
 
 While a replay is under way the store has progress and no state; `finish` makes the one the other.
 Schedules that this version cannot fire are noticed on the way (`unreadable`).  A store that was
@@ -49,7 +49,7 @@ SETTLE_ROWS = 10_000
 
 
 class HoleInChangelog(Exception):
-    """Replay did not lead to what the manifests say: forget the store and rebuild it."""
+    """Replay did not lead to the state of the manifests: forget the store and rebuild it."""
 
 
 class Replay:
@@ -61,7 +61,7 @@ class Replay:
         self.manifest = begun.manifest
         self.begun = begun.offset > 0
         self.offset = begun.offset
-        # When what the store holds was written, before this replay.
+        # When the content of the store was written, before this replay.
         self.written_ms = begun.written_ms
         self._pending = begun.pending
         self._newest_gap = begun.newest_gap
@@ -125,7 +125,7 @@ class Replay:
         return len(self._buffer), self._held_bytes
 
     def fold(self, now_ms: int) -> None:
-        """Fold what is held, up to the last manifest, and write it with how far it goes."""
+        """Fold the held records, up to the last manifest, and write it with how far it goes."""
         cut = self._whole
         if cut == 0 and len(self._buffer) > MOST_BUFFERED:
             cut = len(self._buffer)
@@ -142,7 +142,7 @@ class Replay:
 
     @property
     def _readable_by(self) -> bytes | None:
-        """Who need not look through what was folded; an owner adds what it can read itself."""
+        """The processes that need not look the fold through; an owner adds its own formats."""
         return None if self.unreadable else reads()
 
     def _progress(self, now_ms: int) -> Progress:
@@ -190,7 +190,7 @@ class Replay:
         return left
 
     def check(self) -> None:
-        """Raise HoleInChangelog unless the fold is what the last manifest says."""
+        """Raise HoleInChangelog unless the fold agrees with the last manifest."""
         unclosed = self._unclosed + len(self._buffer)
         if unclosed:
             raise HoleInChangelog(f"{unclosed} records follow the last manifest")
@@ -207,7 +207,7 @@ class Replay:
             )
 
     def finish(self, now_ms: int) -> None:
-        """Check for holes, then move what is overdue to the backlog."""
+        """Check for holes, then move overdue rows to the backlog."""
         self.check()
         self._store.derive_buckets(self.offset)
         if self.manifest is None:

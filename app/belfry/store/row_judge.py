@@ -5,14 +5,14 @@
             ├─ not signed                a row, unless signatures are required
             └─ no release writes such    a stranger's, signed or not (`may_be_a_row`)
 
-Records are judged in the order of their offsets: what is signed by content (`signatures.py`) counts
-only behind the last manifest, so that nobody brings a row of an earlier transaction back.
+Records are judged in the order of their offsets: a row that is signed by content (`signatures.py`)
+counts only behind the last manifest, so that nobody brings a row of an earlier transaction back.
 
 Releases before wrote no fillers, and believed such rows up to `FAR` behind their base, though not
 behind a later manifest.  Theirs are still believed so: before the offset from which on all owners
 write fillers, which the partition's mark tells (`kafka/signature_marks.py`).
 
-What a stranger who may write to the topic can try, and what comes of it:
+Attempts of a stranger who may write to the topic, and their results:
 
     offset 500   a worker's row, token of 500           believed
     offset 501   a stranger's copy of that row          token of 500, not of 501: a stranger's
@@ -45,7 +45,7 @@ from belfry.store.signatures import (
 )
 
 FAR: Final = 1_000_000
-# Formats stay below what texts, and Avro with its zero byte, begin with.
+# Formats stay below the first bytes of texts, and of Avro with its zero byte.
 _NO_FORMAT: Final = 32
 _JSON: Final = (keys.SETTINGS_KEY, keys.IDENTITY_KEY)
 # Schedules' rows that are not signed begin so.
@@ -84,12 +84,12 @@ class Verifier:
     """Which signed records of one partition are a worker's, read in the order of their offsets."""
 
     def __init__(self, believed: Sequence[RowKeys], near_from: int = 0) -> None:
-        """From offset `near_from` on, what is signed by content lies in front of fillers."""
+        """From offset `near_from` on, rows that are signed by content lie in front of fillers."""
         self._keys = believed
         self.near_from = near_from
-        # The offset of the last manifest: what was bound before it has come before it.
+        # The offset of the last manifest: rows that were bound before it have come before it.
         self.manifest_at = -1
-        # Offsets behind it of what is signed by content.
+        # Offsets behind it of rows that are signed by content.
         self.bound: set[int] = set()
 
     def holds(self, offset: int, key: bytes, proof: bytes, row: bytes | None) -> bool:
@@ -154,7 +154,7 @@ class Judge:
 
     @property
     def near_from(self) -> int:
-        """From which offset on what is signed by content lies in front of fillers."""
+        """The offset from which on rows that are signed by content lie in front of fillers."""
         return 0 if self._verifier is None else self._verifier.near_from
 
     def believe_near(self, near_from: int) -> None:
@@ -170,7 +170,7 @@ class Judge:
     def rows(
         self, records: Iterable[LoggedRecord]
     ) -> tuple[list[Change], list[int], list[LoggedRecord]]:
-        """The rows among records, their offsets, and what no worker wrote; fillers are left out."""
+        """The rows among records, their offsets, and records of no worker; fillers are left out."""
         changes: list[Change] = []
         offsets: list[int] = []
         strangers: list[LoggedRecord] = []
@@ -229,6 +229,6 @@ class Judge:
 
 
 def _proof_in(record: LoggedRecord) -> bytes | None:
-    """What a tombstone says to prove that it is a worker's; None for nothing."""
+    """The proof of a tombstone that it is a worker's; None if it has no proof."""
     given = record.headers or ()
     return next((value or b"" for name, value in given if name == SIGNATURE), None)

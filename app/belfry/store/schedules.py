@@ -1,4 +1,4 @@
-"""The schedules of one partition: what is committed, with the step that is under way above it.
+"""The schedules of one partition: the committed ones, with the step that is under way above them.
 
     keep(name, record, location)   a schedule waits there, with a new record            pending + 1
     take(rows)                     these rows leave the place in which they waited      pending - n
@@ -10,9 +10,9 @@
     note(name, row)                a row that is no schedule's: verdict, settings, zones
     await_ack, acked               a fire that is to be acknowledged, and one that has been
 
-To fire a one-shot is `take` and `end`; to fire what recurs is `take`, `rewrite` and `move`.  The
-change of the number of schedules that wait, which manifests tell and a replay checks, follows from
-the verbs alone (`pending_change`), and so do the sizes of the queues and the minute buckets
+To fire a one-shot is `take` and `end`; to fire a recurring one is `take`, `rewrite` and `move`.
+The change of the number of schedules that wait, which manifests tell and a replay checks, follows
+from the verbs alone (`pending_change`), and so do the sizes of the queues and the minute buckets
 (`buckets.py`).  Each verb but `take` and `move` is also a change of the changelog (`changes`), so
 neither can be without the other.
 
@@ -95,7 +95,7 @@ class ScheduleStore(Laid):
         self._grow(keys.BACKLOG_PREFIX + tenant, 1)
 
     def move(self, name: bytes, record: bytes, location: Location) -> None:
-        """Let a schedule wait at another location than it did; its record is what it was."""
+        """Let a schedule wait at another location than it did; its record stays as it was."""
         where, due_ms, seq, _ = location
         if where == IN_TIMELINE:
             self.move_to_timeline(name, record, due_ms, seq)
@@ -165,7 +165,7 @@ class ScheduleStore(Laid):
     def _drop(self, name: bytes, key: bytes) -> None:
         """Let the record under a local key go, and its bucket know of it.
 
-        What came in this step itself is in no bucket yet.
+        Rows that came in this step itself are in no bucket yet.
         """
         if self._records.get(key) is None:
             self._left.removed(name, key)
@@ -179,7 +179,7 @@ class ScheduleStore(Laid):
             self.ends.kept[kept_ms].append(name)
 
     def note(self, name: bytes, row: bytes | None, kept_ms: int | None = None) -> None:
-        """Keep a row that is no schedule's under a changelog key, or forget what is over (None).
+        """Keep a row that is no schedule's under a changelog key, or forget an ended one (None).
 
         With `kept_ms` it is over after so long.
         """
@@ -188,7 +188,7 @@ class ScheduleStore(Laid):
             self.ends.kept[kept_ms].append(name)
 
     def restate(self, name: bytes) -> None:
-        """Write the row under a changelog key once more as it is, or that there is none."""
+        """Write the row under a changelog key once more as it is, or a tombstone if it is gone."""
         row = self.named(name)
         waits = row is not None and is_location(row)
         self.changes[name] = self.pending_at(name, row) if row is not None and waits else row
@@ -241,7 +241,7 @@ class ScheduleStore(Laid):
         derive(self._rows, offset)
 
     def _write(self, said: Mapping[bytes, bytes | None], offset: int) -> None:
-        """Write the overlay, buckets, sizes and what the store says of itself in one batch."""
+        """Write the overlay, buckets, sizes and the store's own state in one batch."""
         counted = self._left.rows_after(self._records)
         writes = self._records
         grown = [(keys.queue_size_key(queue), by) for queue, by in self._grown.items() if by]

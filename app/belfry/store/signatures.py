@@ -1,7 +1,7 @@
 """Signatures of changelog rows: how a worker proves that it has written a record.
 
-The topic is compacted, so a row has to prove by itself whose it is: what stood beside it may be
-gone.  Two proofs are known, and a signed row begins with the number of its proof:
+The topic is compacted, so a row has to prove by itself whose it is: the rows beside it may be gone.
+Two proofs are known, and a signed row begins with the number of its proof:
 
     2 | token 8 | row             by place: the token belongs to one offset of one partition
     3 | base u64 | tag 8 | row    by content: the tag is over base, key and row
@@ -12,7 +12,7 @@ record header `belfry-signature`.
 **By place** is the cheap one, and the rule.  Tokens are a keystream over offsets, which only those
 who know the key can compute.  A writer computes the token of the offset at which its row will lie,
 and commits only where the row came to lie there.  Others see a token when its offset is taken, and
-what lies at an offset is never changed.  So a row is hashed by nobody, and copies of it are worth
+a record at an offset is never changed.  So a row is hashed by nobody, and copies of it are worth
 nothing elsewhere.
 
 **By content** is for a writer that does not know its offsets: after a transaction that was rolled
@@ -26,7 +26,7 @@ which brokers append as a whole: every copy of it lies behind the fillers.
        believed from `base` on     up to here
 
 A filler is no row.  All of them have one key, so compaction removes them.  `row_judge.py` judges
-what is read.
+the rows that are read.
 
 All keys are derived for one topic, by its id, and one partition.
 """
@@ -58,7 +58,7 @@ _LENGTHS: Final = Struct(">QIB")
 
 
 class RowKeys:
-    """What one secret can sign and verify in one partition of one changelog."""
+    """The signer and verifier of one secret in one partition of one changelog."""
 
     def __init__(self, key: bytes, topic_id: str, partition: int) -> None:
         """`key` is the workers' for this purpose."""
@@ -104,7 +104,7 @@ def is_signed(value: bytes) -> bool:
 
 
 def fingerprint(key: bytes) -> str:
-    """What names a key without telling it."""
+    """A name of a key that does not tell it."""
     return blake2b(key, digest_size=8, person=b"fingerprint").hexdigest()
 
 

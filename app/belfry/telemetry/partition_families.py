@@ -170,9 +170,8 @@ OF_PARTITIONS: Final = (
     Family(
         "belfry_open_transaction_seconds",
         "gauge",
-        "For how long a transaction has been holding readers of the changelog, the requests,"
-        " tenants' own topics, the policies or the deliveries back; a stranger's, or one that"
-        " hangs. Absent where there is none.",
+        "For how long a transaction has been holding readers of one of belfry's topics back; a"
+        " stranger's, or one that hangs. Absent where there is none.",
         ("topic", "partition"),
     ),
     Family(

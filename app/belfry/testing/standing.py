@@ -51,7 +51,7 @@ KINDS: Final = {code: kind for kind, code in KIND_CODES.items()}
 
 
 def one(rows: OrderedMap, tenant: str, schedule_id: str, last: int = 0) -> Scheduled | None:
-    """A schedule with so many of its last fires, or None where there is none.
+    """A schedule with so many of its last fires, or None if there is no such schedule.
 
     For one that has ended it tells how it ended.
     """

@@ -1,4 +1,4 @@
-"""What a cluster's topics say of one another: records in, findings out.
+"""Whether a cluster's topics agree with one another: records in, findings out.
 
 Pure, and apart from the engine and the store: a checker that shared their rules would share their
 faults.  `belfry verify` reads the topics and hands the records in (`cli/verify_cluster.py`).

@@ -1,10 +1,10 @@
-"""Fires that are to be acknowledged, and what waits until each of them is.
+"""Fires that are to be acknowledged, and the events that wait until each of them is.
 
     key      00 61 tenant/fire_id
     value    01 06 locks … │ fired │ until │ due │ version │ id size │ group size │ id │ group
 
 The row is there from the fire to its acknowledgement, or to the end of its time.  Meanwhile it
-locks its group (bit 0 of `locks`), its own schedule (bit 1), or both, and what is due there waits:
+locks its group (bit 0 of `locks`), its own schedule (bit 1), or both, and due events there wait:
 
     row of a fire of a, group g, locks 1     b of the group g is due: it waits, for a good reason
     tombstone of that row                    b has to fire

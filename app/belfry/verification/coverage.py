@@ -1,4 +1,4 @@
-"""Which output topics were read, how far back they reach, and whose events go there.
+"""Which output topics were read, how far back they reach, and the tenants whose events go there.
 
     changelog   09:00 a fired     10:00 b fired     11:00 c fired
     output      retention has removed records from before 09:30
@@ -18,7 +18,7 @@ ALL_OF_IT = -1
 
 
 class Coverage(NamedTuple):
-    """What of the outputs a round can see.
+    """The part of the outputs that a round can see.
 
     `floors` are the topics that were read: up to which instant (epoch ms) records of them may be
     gone (`ALL_OF_IT`: none are).  `topics` are those of tenants that have one by their policy;
@@ -49,7 +49,7 @@ class Coverage(NamedTuple):
         return any(timestamp_ms <= floor_ms for floor_ms in self.floors.values())
 
     def tenants_of(self, topic: str) -> list[str]:
-        """Whose events go to a topic."""
+        """The tenants whose events go to a topic."""
         found = [tenant for tenant, of in self.topics.items() if of == topic]
         own = topic.removeprefix(self.prefix)
         if topic.startswith(self.prefix) and own not in self.topics:

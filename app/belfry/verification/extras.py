@@ -1,4 +1,4 @@
-"""Fires that leave no row of their schedule: what TRIGGERs and bulk jobs ask for.
+"""Fires that leave no row of their schedule: those of TRIGGERs and bulk jobs.
 
     a request of the transaction (TRIGGER)      id of schedule, life, version, offset of the request
     a job, whose row the transaction writes     the same with the offset of the job's request, or,
@@ -11,7 +11,7 @@ anything in between.
     row before   reached b, 10:00          b 11:00   b 12:00   c 10:00 │ c 11:00
     row          reached c, 10:00          └────── this step ──────────┘  a later one
 
-Such fires are found in outputs, by ids that are computed from what the changelog says.
+Such fires are found in outputs, by ids that are computed from the changelog.
 
 An extra fire carries the number -1, and its event the schedule's id, so the candidates for a
 transaction are the events with -1 around its timestamp: first within a second, then within two
@@ -38,7 +38,7 @@ SPARE: Final = 64
 
 
 class JobRange(NamedTuple):
-    """What a transaction may have fired for a job: all behind `since`, as far as the job came."""
+    """Possible fires of a transaction for a job: all behind `since`, as far as the job came."""
 
     job: AskedJob
     since: tuple[bytes, int]
@@ -102,7 +102,7 @@ class ExtraFires:
         self._coverage = coverage
 
     def find(self, ask: Ask, most: int) -> FoundExtras:
-        """What requests and jobs of a transaction may have fired.
+        """Possible fires of the requests and jobs of a transaction.
 
         It looks no further than to `most` events that have a known reason and come once, or some
         more that may repeat.
@@ -150,7 +150,8 @@ class ExtraFires:
         """The turn of an extra fire for which this transaction has a reason, None for none."""
         versions = self._versions(name, ask)
         above = self._above(name, ask) if versions else ()
-        # What asks for a job is no TRIGGER: its fires have ids of the same offset, in later steps.
+        # The request for a job is not a TRIGGER: its fires have ids of the same offset, in later
+        # steps.
         bulk = {stretch.job.offset for stretch in ask.jobs}
         for life, version in versions:
             for number, stretch in enumerate(ask.jobs):
@@ -167,10 +168,10 @@ class ExtraFires:
         return None
 
     def _above(self, name: bytes, ask: Ask) -> tuple[int, ...]:
-        """What may stand above the offsets of requests, in the ids of a schedule's extra fires.
+        """Possible numbers above the offsets of requests, in the ids of a schedule's extra fires.
 
-        Nothing at its home; the partition, from 1, where its key group lies away from there.  The
-        home had other requests of the same offsets, so no other id is tried.  Spread tenants stay
+        None at its home; the partition, from 1, if its key group lies away from there.  The home
+        had other requests of the same offsets, so no other id is tried.  Spread tenants stay
         behind, and since when they are spread no row tells.
         """
         tenant = name.partition(b"/")[0]
@@ -182,7 +183,7 @@ class ExtraFires:
     def _may_be(self, name: bytes, ask: Ask) -> bool:
         """Whether a schedule may have fired for a reason that no row tells.
 
-        For a request of which nothing is known, or in a life that began and ended within it.
+        For an unknown request, or one in a life that began and ended within it.
         """
         if name not in ask.versions or ask.positions is None:
             return name in ask.versions

@@ -1,15 +1,15 @@
 """Findings of a verification: breaches of the specification, each with its place.
 
-A finding says what is there and what was expected, and each kind has a code that stays.  A promise
-that cannot be checked is no finding: `CheckCounts` counts it.
+A finding has the found and the expected value, and each kind has a code that stays. A promise that
+cannot be checked is not a finding: `CheckCounts` counts it.
 
     lost   belfry.changelog/3@8211   shop/order-1 fired, due at 1796115600000, and is in no output
                                      expected: an event with the id f339810d…
 
-Five sorts of promises are checked: manifests follow one another (`number` … `watermark`), what a
-manifest says is what its rows say (`pending`, `count`, `digest`, `torn`), what was due has fired
-(`overdue`), what left with its key group has come (`not_arrived` … `left_behind`), and what fired
-is what came out, once and in time (all others).
+Five sorts of promises are checked: manifests follow one another (`number` … `watermark`), a
+manifest agrees with its rows (`pending`, `count`, `digest`, `torn`), due schedules have fired
+(`overdue`), schedules that left with a key group have come (`not_arrived` … `left_behind`), and
+each fire has its event, once and in time (all others).
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ class Spot(NamedTuple):
 
 
 class Breached(NamedTuple):
-    """A finding: its kind, the record that shows it, what is there, and what was expected."""
+    """A finding: its kind, the record that shows it, the found and the expected value."""
 
     breach: Breach
     spot: Spot
@@ -96,7 +96,7 @@ class Breached(NamedTuple):
 
 @dataclass(slots=True)
 class CheckCounts:
-    """What was looked at, and what could not be checked, by the reason in words."""
+    """Counts of checked records, and of unchecked ones by the reason in words."""
 
     transactions: int = 0
     checked: int = 0
@@ -127,7 +127,7 @@ class CheckCounts:
     undecrypted: int = 0
 
     def unchecked(self) -> dict[str, int]:
-        """What could not be checked: reason and number, none for zero."""
+        """Unchecked records: reason and number, without zeros."""
         found = {
             "transactions that compaction has thinned out": self.compacted,
             "fires older than what their output topic still holds": self.output_gone,

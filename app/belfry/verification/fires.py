@@ -11,7 +11,7 @@ A transaction whose manifest says 3 fires, with these rows:
     c   waited           ─► another version          may have fired before it was replaced
     so  a and b are certain, and 3 - 2 = 1 is missing; c's event is in an output: it fired
 
-Where events may come twice (AT_LEAST_ONCE), `leftovers` picks what fired among them.
+Where events may come twice (AT_LEAST_ONCE), `leftovers` picks the true fires among them.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ MOST_OF_ONE: Final = 4_096
 class FireJudge:
     """Judges the fires of transactions, one after the other.
 
-    A judge belongs to one reading of the outputs: `coverage` says what of them was read.
+    A judge belongs to one reading of the outputs: `coverage` says which of them were read.
     """
 
     def __init__(self, memory: Memory, coverage: Coverage) -> None:
@@ -45,7 +45,7 @@ class FireJudge:
         self._leftovers = Leftovers(memory, coverage)
 
     def judge(self, ask: Ask, row_fires: Sequence[RowFire | Unfounded]) -> FiresJudged:
-        """What the rows, the outputs and the manifest say of one another.
+        """The comparison of rows, outputs and manifest.
 
         Where fewer are found than the manifest counts, the others are looked for among extra fires,
         and at last among schedules that may have fired.
@@ -101,8 +101,8 @@ class FireJudge:
     def _perhaps(self, row_fire: RowFire, found: FiresJudged, maybe: list[Maybe]) -> bool:
         """A schedule that may have fired before it was replaced; whether the order is known.
 
-        What an output shows of it has fired.  Where it shows none, it goes to `maybe`: the digest
-        may still say that it fired, and then its event is missing.
+        A fire that an output shows has happened. A fire without an output goes to `maybe`: the
+        digest may still say that it happened, and then its event is missing.
         """
         first = _expected_id(row_fire)
         if row_fire.one_shot:
@@ -142,7 +142,7 @@ class FireJudge:
     def _absent(
         self, row_fire: RowFire, identity: bytes, number: int, ask: Ask, found: FiresJudged
     ) -> None:
-        """So many of these fires are in no output; or nobody can say."""
+        """So many of these fires are in no output; or it is unknown."""
         floor_ms = self._coverage.floor_of(row_fire.name)
         if floor_ms is None:
             found.unread += number
@@ -168,9 +168,9 @@ class FireJudge:
     def _pick(
         self, ask: Ask, found: FiresJudged, loose: list[bytes], maybe: Sequence[Maybe]
     ) -> bool:
-        """Add what requests and jobs fired, leave out what was left behind; whether that is sure.
+        """Add fires of requests and jobs, leave out events left behind; whether that is sure.
 
-        Where it is, the order of what was added is known as well.
+        If it is, the order of the added ones is known as well.
         """
         sealed, rows = ask.sealed, found.identities
         room = sealed.fired - len(rows) + len(loose)
@@ -190,7 +190,7 @@ class FireJudge:
         return extras.ordered and not unknown
 
     def _out_of_sight(self, ask: Ask, found: FiresJudged) -> None:
-        """Count what is missing and may be fires of jobs, or of TRIGGERs, in whichever topic."""
+        """Count missing events that may be fires of jobs, or of TRIGGERs, in any topic."""
         floors = [self._coverage.floor_of(stretch.job.owner) for stretch in ask.jobs]
         asked = bool(ask.jobs) or ask.positions is None or len(ask.positions) > 0
         if None in floors:
@@ -200,7 +200,7 @@ class FireJudge:
             found.gone += found.short_of
 
     def _unseen(self, maybe: Sequence[Maybe], ask: Ask, found: FiresJudged) -> None:
-        """Count what is still missing where no output can show any more which of them fired."""
+        """Count missing events if no output can show any more which of them fired."""
         floors = [self._coverage.floor_of(row_fire.name) for _, row_fire, _ in maybe]
         hidden = [each for each in floors if each is None or ask.timestamp_ms <= each]
         if found.short_of > len(hidden):
@@ -211,7 +211,7 @@ class FireJudge:
         found.out_of_sight = True
 
     def _all_of(self, maybe: Sequence[Maybe], ask: Ask, found: FiresJudged) -> None:
-        """Take it that all have fired which may have, if that is what the digest says."""
+        """Assume that all possible ones have fired, if the digest says so."""
         identities = list(found.identities)
         for place, _, identity in reversed(maybe):
             identities.insert(place, identity)

@@ -1,11 +1,11 @@
-"""What headers of records in outputs and refusals say, as far as it can be believed.
+"""Headers of records in outputs and refusals, as far as they can be believed.
 
     belfry-fire-id, belfry-occurrence, belfry-schedule-id     which fire a record is
     belfry-error-topic, -partition, -offset, -at              where a refused request was received
     belfry-error-redriven                                     which refusal was sent again
 
-Anybody who may write to a topic may write any header, so what is none of belfry's is None and never
-an error: one record must not keep the others from being verified.
+Anybody who may write to a topic may write any header, so a header that is not belfry's is None and
+never an error: one record must not keep the others from being verified.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ ID_HEADER: Final = "belfry-fire-id"
 SCHEDULE_HEADER: Final = "belfry-schedule-id"
 INSTANT_HEADER: Final = "belfry-scheduled-at"
 NUMBER_HEADER: Final = "belfry-occurrence"
-# What a redrive adds to an event that it sends again: its name and the event's offset.
+# Headers that a redrive adds to an event: its name and the event's offset.
 COPY_HEADER: Final = "belfry-redriven"
 # How belfry's own headers of a record of the rejected topic begin.
 _ERROR: Final = "belfry-error-"

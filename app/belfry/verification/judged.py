@@ -1,11 +1,11 @@
-"""What was found of a transaction's fires, and what its manifest says to that.
+"""The found fires of a transaction, and the comparison with its manifest.
 
 A manifest has the number of the fires and a digest over their ids, in their order.
 
 The order of rows is that of the fires, where each schedule fired once, at the instant that it
 waited for.  Where one fired several times in a step, missed some before, or was replaced, rows do
 not tell the order; the output does, if all events of the transaction lie in one partition of it.
-Where neither does, a digest that differs proves nothing, and is counted as not checked.
+If neither shows it, a digest that differs does not prove a fault, and is counted as not checked.
 
     manifest      4 fires, digest of a b b c: b has fired twice in one step
     by rows       a c b b     another digest, but rows do not tell the order of b
@@ -38,7 +38,7 @@ class Fault(NamedTuple):
 
 @dataclass(slots=True)
 class FiresJudged:
-    """What was found of a transaction's fires.
+    """The found fires of a transaction.
 
     `identities` are their ids in the order of the fires, `missing` those that an output should have
     and has not, `short_of` how many more the manifest counts.  `gone` and `unread` cannot be seen
@@ -64,10 +64,10 @@ class FiresJudged:
 
 
 def compare(ask: Ask, found: FiresJudged, memory: Memory, *, plain: bool) -> None:
-    """Add what number and digest of the manifest say of the fires that were found.
+    """Add the findings from the manifest's number and digest on the found fires.
 
     `plain` says that the order of the fires is known by the rows.  Where it is not, and the order
-    in the outputs does not show it, a digest that differs proves nothing.
+    in the outputs does not show it, a digest that differs does not prove a fault.
     """
     sealed, number = ask.sealed, len(found.identities)
     if found.short_of > 0 and (ask.unread or found.gone or found.out_of_sight):

@@ -9,8 +9,8 @@ A step that gives rows away, or takes some in, writes this row too:
     target     row, phase 6 (arriving)    rows that came: a marker among them is no fire of here
     target     row, phase 7 or none       the same where it came in the step that ends the move
 
-While a group gives or comes nothing of it fires, so what is due there has a reason to wait.  What
-lies at the source as number, digest and pending of the manifest is checked as anywhere else.
+While a group leaves or comes, it does not fire, so its due schedules have a reason to wait. Number,
+digest and pending of the source's manifests are checked as anywhere else.
 
 Where all of a group is, away from its home (phase 7), ids of fires that TRIGGERs asked for are made
 of a position that stands above the offset: the home had other requests of the same offsets.
@@ -43,7 +43,7 @@ GIVE: Final = 4
 LEAVING: Final = 5
 ARRIVING: Final = 6
 HERE: Final = 7
-# Nothing of the group fires there.
+# The group does not fire there.
 _QUIET: Final = frozenset({GIVE, LEAVING, ARRIVING})
 
 
@@ -101,7 +101,7 @@ def groups_among(partitions: int) -> int:
 
 
 class MovedInStep(NamedTuple):
-    """Groups of which a transaction gave rows away, with who stays, and those that came.
+    """Groups whose rows a transaction gave away, with the tenants that stay, and those that came.
 
     `here` says whether a group lay there in that transaction, away from its home.
     """
@@ -140,7 +140,7 @@ class MovingGroups:
         self._groups = groups_among(partitions)
 
     def step(self, partition: int, rows: Sequence[Logged]) -> MovedInStep:
-        """What a transaction of these rows moved; ask before its rows are folded."""
+        """The moves of a transaction with these rows; ask before its rows are folded."""
         leaving: dict[int, frozenset[bytes]] = {}
         arriving: set[int] = set()
         for record in rows:
@@ -165,7 +165,7 @@ class MovingGroups:
         return group in came or self._memory.is_locked(partition, _lock(group, HERE))
 
     def fold(self, partition: int, record: Logged) -> None:
-        """Take a row of a group as what is known from now on."""
+        """Remember a row of a group."""
         if record.key.startswith(LIES_KEY):
             group = group_in(record.key)
             phase = 0 if record.value is None else group_says(record.value).phase
@@ -174,7 +174,7 @@ class MovingGroups:
             self._memory.lock(partition, short(record.key), held)
 
     def waits(self, partition: int, tenant: str) -> bool:
-        """Whether what is due of a tenant waits there because its group is on its way."""
+        """Whether due schedules of a tenant wait there because its group is on its way."""
         return self._is_quiet(partition, group_of(tenant.encode(), self._groups))
 
     def _is_quiet(self, partition: int, group: int) -> bool:
@@ -187,5 +187,5 @@ def group_of(tenant: bytes, groups: int) -> int:
 
 
 def _lock(group: int, phase: int = 0) -> int:
-    """Under what a group on its way, or in a phase, is remembered, among the locks of fires."""
+    """The key of a group on its way, or in a phase, among the locks of fires."""
     return short(b"\0key group %d %d" % (group, phase))

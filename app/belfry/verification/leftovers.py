@@ -1,4 +1,4 @@
-"""What a step that was rolled back has left in the outputs, and what fired in its place.
+"""Events that a step which was rolled back has left in the outputs, and the true fires.
 
 Of a tenant whose events may come twice (AT_LEAST_ONCE) they leave beside the transaction, and stay
 where that is rolled back.  An owner that follows need not do the same step again: it takes requests
@@ -9,9 +9,9 @@ in before it fires, fires fewer at once, or comes later.
     rolled back     d fires late, for 10:00               FIRE_ONCE: the last that was missed
     done instead    d fires later, for 10:05              both events have the number 4
 
-So such an event may be one of the transaction, and need not.  What comes once is sure, and goes
-first: others count as far as the manifest's number has room for them.  Which of several did fire
-the digest says, where one of the orders that rows allow has it.  Else nobody knows.
+So such an event may or may not be one of the transaction. Events that come once are sure, and go
+first: others count as far as the manifest's number has room for them. The digest tells which of
+several did fire, if one of the orders that rows allow has it. Otherwise it stays unknown.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ Maybe = tuple[int, RowFire, bytes]
 
 
 class Candidates(NamedTuple):
-    """What may have fired in a transaction.
+    """The possible fires of a transaction.
 
     `by_rows` are the events of which rows tell, in their order; the `loose` of them may be left
     behind.
@@ -77,7 +77,7 @@ class Picked(NamedTuple):
 
 
 class Leftovers:
-    """Picks what fired among events that may be left behind."""
+    """Picks the true fires among events that may be left behind."""
 
     def __init__(self, memory: Memory, coverage: Coverage) -> None:
         self._memory = memory
@@ -89,7 +89,7 @@ class Leftovers:
         return fire is not None and self._coverage.may_repeat(fire.spot.topic)
 
     def pick(self, fired: int, given: Candidates) -> Picked:
-        """So many events as the manifest says, or as there are; what is sure goes first."""
+        """So many events as the manifest says, or as there are; sure ones go first."""
         loose, extras = given.loose, given.extras
         optional = [each for each in extras.asked if each in extras.loose]
         room = fired - (len(given.by_rows) - len(loose)) - (len(extras.asked) - len(optional))
@@ -104,7 +104,7 @@ class Leftovers:
     def by_digest(
         self, sealed: Sealed, found: FiresJudged, given: Candidates, *, in_doubt: bool
     ) -> bool:
-        """Put what fired in place of what was picked, if the digest tells; whether it is unknown.
+        """Replace the picked events by the true ones, if the digest tells; whether it is unknown.
 
         `in_doubt` says that others may have fired instead; events of the same number may, anyway.
         """
@@ -124,7 +124,7 @@ class Leftovers:
         return chosen is None
 
     def _of_rows(self, given: Candidates, found: FiresJudged) -> Iterator[Place]:
-        """What rows tell, in their order; with what else the same row may stand for."""
+        """The fires that rows tell, in their order; with the other readings of each row."""
         optional, unseen = frozenset(given.loose), iter([*given.maybe, None])
         following = next(unseen)
         for at, each in enumerate((*given.by_rows, None)):

@@ -3,8 +3,8 @@
 `Memory` is a port.  The command has a file of SQLite behind it, so the process stays small however
 much waits (`cli/verify_memory.py`); tests have dictionaries.
 
-A verification goes on round after round, so everything is forgotten that has served its purpose: a
-fire once it is settled, a schedule once nothing of it is left, a lifecycle event once its fire was
+A verification goes on round after round, so it forgets facts that have served their purpose: a fire
+once it is settled, a schedule once no record of it is left, a lifecycle event once its fire was
 seen.
 """
 
@@ -20,7 +20,7 @@ from belfry.verification.move_memory import MoveMemory
 
 
 class Stands(IntEnum):
-    """How a schedule stands; GONE is one that was cancelled, whose events must not come out."""
+    """The state of a schedule; GONE is one that was cancelled, whose events must not come out."""
 
     WAITS = 0
     PAUSED = 1
@@ -69,7 +69,7 @@ class ToldFire(NamedTuple):
 
 
 def short(name: bytes) -> int:
-    """Under what a schedule's name is remembered: 63 bits of a digest.
+    """The key of a schedule's name in the memory: 63 bits of a digest.
 
     Eight bytes in place of a name of up to 356.  Of a hundred million names two have the same
     number with a chance of one in two thousand.
@@ -78,19 +78,19 @@ def short(name: bytes) -> int:
 
 
 class Memory(Protocol):
-    """What is remembered; a round is one reading of all topics up to their ends."""
+    """The memory; a round is one reading of all topics up to their ends."""
 
     @property
     def moves(self) -> MoveMemory:
-        """What is remembered of moves of key groups."""
+        """The memory of moves of key groups."""
 
     def waiting(self, partition: int) -> Iterable[tuple[str, int, int]]:
-        """Tenants of whom schedules wait in a partition: how many, and the offset of the oldest
+        """Tenants with pending schedules in a partition: how many, and the offset of the oldest
         row.
         """
 
     def schedule(self, partition: int, name: int) -> Remembered | None:
-        """What is known of a schedule of a partition, by its short name."""
+        """The facts on a schedule of a partition, by its short name."""
 
     def schedules(self, name: int) -> list[Remembered]:
         """The same of all partitions."""
@@ -135,13 +135,13 @@ class Memory(Protocol):
         """Fires that came in an earlier round and still belong to no transaction."""
 
     def add_told(self, told: ToldFire, at_round: int) -> ToldFire | None:
-        """Remember what was told of a fire; what was told of it before, which then stays."""
+        """Remember a report on a fire; returns an earlier report on it, which then stays."""
 
     def told_without_fire(self, before_round: int) -> list[ToldFire]:
-        """What was told in an earlier round, of fires that were not seen."""
+        """Reports of an earlier round on fires that were not seen."""
 
     def forget_told(self, identities: Iterable[bytes]) -> None:
         """Report these no more."""
 
     def add_once(self, what: str, spot: Spot, timestamp_ms: int) -> tuple[Spot, int] | None:
-        """Remember what has to be there once, such as a refusal; where and when it was before."""
+        """Remember a record that may come once, such as a refusal; an earlier place and time."""

@@ -1,4 +1,4 @@
-"""Whether all that left with a key group has come, out of what was noted of both sides.
+"""Whether all that left with a key group has come, by the notes of both sides.
 
     left, and did not come                                   not_arrived
     came, and had not left; or came by two records           arrived_twice
@@ -6,7 +6,7 @@
     waits where its group has left                           left_behind
 
 A move is judged once both sides are over, and only where no transaction of it is missing on either
-side: compaction may have removed what would tell.  Else it is counted.
+side: compaction may have removed the evidence. Else it is counted.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ class MoveCheck:
         return known is not None and known.stands in (Stands.WAITS, Stands.PAUSED)
 
     def _left_behind(self, partition: int, gone: Mapping[int, Given]) -> Iterator[Breached]:
-        """What still waits where groups have left; what was told of as `arrived_twice` is not.
+        """Schedules that still wait where groups have left, except those told as `arrived_twice`.
 
         The schedules of a partition are looked through once, however many groups have left it.
         """
@@ -137,7 +137,7 @@ _EXPECTED = {
 
 
 def _breach_of(row: MovedRow) -> Breach | None:
-    """What is wrong with a schedule that a move is over for; None where nothing is."""
+    """The fault of a schedule whose move is over; None if there is none."""
     if row.came == NOT_SEEN:
         return Breach.NOT_ARRIVED if row.left_as != NOT_WAITING else None
     if row.twice != NOT_SEEN:

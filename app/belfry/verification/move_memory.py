@@ -1,8 +1,8 @@
-"""What a verification remembers of moves of key groups, until both sides of each were read.
+"""The memory of moves of key groups, until both sides of each were read.
 
 A move has two sides, in two partitions of the changelog, which are read one after the other, and
-perhaps in different runs.  What left and what came therefore lies in `MovedRow`s, one for each
-schedule, until the move can be judged (`moves.py`).  It is a port, as `Memory` is.
+perhaps in different runs.  So rows that left and rows that came are kept as `MovedRow`s, one for
+each schedule, until the move can be judged (`moves.py`).  It is a port, as `Memory` is.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Final, NamedTuple, Protocol
 
 # An offset of a record that was not seen.
 NOT_SEEN: Final = -1
-# What is known of a row that does not wait, or of which nothing else is known.
+# The digest of a row that does not wait, or that is unknown.
 NOT_WAITING: Final = 0
 # What a file can hold; numbers of a forged row may be larger.
 LARGEST: Final = (1 << 63) - 1
@@ -28,8 +28,8 @@ class MoveId(NamedTuple):
 class MoveSide(NamedTuple):
     """A partition that gives the group of a move away, or takes it in.
 
-    `sound`: all of its transactions since the move began there could be checked.  `over`: it has
-    nothing to do with the move any more.
+    `sound`: all of its transactions since the move began there could be checked.  `over`: its part
+    in the move has ended.
     """
 
     id: MoveId
@@ -42,9 +42,9 @@ class MoveSide(NamedTuple):
 class MovedRow(NamedTuple):
     """A schedule in a move, by its short name: the offsets of the rows by which it left and came.
 
-    `left_as` and `came_as` are digests of what waited then, and `NOT_WAITING` where the row tells
-    of nothing that waits.  `seq` is the sequence with which it came, and `twice` the offset of a
-    row with another one.
+    `left_as` and `came_as` are digests of the pending schedule, and `NOT_WAITING` if the row tells
+    of none.  `seq` is the sequence with which it came, and `twice` the offset of a row with another
+    one.
     """
 
     name: int
@@ -70,7 +70,7 @@ class Given(NamedTuple):
 
 
 class MoveMemory(Protocol):
-    """What is remembered of moves."""
+    """The memory of moves."""
 
     def open_sides(self, partition: int) -> list[MoveSide]:
         """Sides of moves that are not over in a partition."""
@@ -79,7 +79,7 @@ class MoveMemory(Protocol):
         """Remember a side, as it is now."""
 
     def over(self) -> list[tuple[MoveSide, MoveSide]]:
-        """Moves that are over on both sides: who gave, and who took."""
+        """Moves that are over on both sides: the giving and the taking partition."""
 
     def under_way(self) -> int:
         """How many moves are not over on a side that was seen."""
@@ -88,7 +88,7 @@ class MoveMemory(Protocol):
         """Whether a side of a move is remembered."""
 
     def row(self, move: MoveId, name: int) -> MovedRow | None:
-        """What is known of a schedule in a move."""
+        """The facts on a schedule in a move."""
 
     def put_row(self, move: MoveId, row: MovedRow) -> None:
         """Remember that."""

@@ -1,4 +1,4 @@
-"""What left one partition with its key group, and whether all of that came to another one.
+"""Rows that left one partition with their key group, and whether all came to another one.
 
     source   GIVE │ LEAVING, a gone │ LEAVING, b gone │ nothing     a and b left
     target   ARRIVING 0 │ ARRIVING 1, a waits │ HERE                a came: `not_arrived`, b
@@ -48,7 +48,7 @@ _SIDES: Final = frozenset({GIVE, LEAVING, ARRIVING})
 
 
 class MoveLedger:
-    """Notes what leaves and comes in one partition, transaction by transaction."""
+    """Notes rows that leave and come in one partition, transaction by transaction."""
 
     def __init__(self, memory: Memory, partition: int, homes: int) -> None:
         """`homes` is how many there are: groups are counted by that."""
@@ -65,7 +65,7 @@ class MoveLedger:
             self._put(side._replace(sound=False))
 
     def take(self, rows: Sequence[Logged], *, whole: bool) -> None:
-        """Note a transaction, before its rows are what is known; `whole`: nothing is missing."""
+        """Note a transaction, before its rows are folded; `whole`: no row is missing."""
         if not whole:
             self.thin()
         lies = [record for record in rows if record.key.startswith(LIES_KEY)]
@@ -94,7 +94,7 @@ class MoveLedger:
     def _step(
         self, group: int, says: GroupSays | None, rows: Sequence[Logged], *, whole: bool
     ) -> None:
-        """Go on with a group by what a transaction says of it last."""
+        """Go on with a group by its last row in a transaction."""
         side = self._sides().get(group)
         phase = 0 if says is None else says.phase
         # Where it stays after all, what goes in that step was cancelled: by the very bulk job that
@@ -123,7 +123,7 @@ class MoveLedger:
             self._moves.give(Given(self._partition, side.id, is_away))
 
     def _settle(self, record: Logged) -> None:
-        """The home says where a group lies: what it has given away has left, or has stayed."""
+        """The home says where a group lies: the rows it has given away have left, or stayed."""
         group = group_in(record.key)
         given = self._moves.given(self._partition, group)
         if given is None:
@@ -157,7 +157,7 @@ class MoveLedger:
         waits = before is not None and before.stands in (Stands.WAITS, Stands.PAUSED)
         left_as = _digest(before) if before is not None and waits else NOT_WAITING
         if known.left != NOT_SEEN and left_as == NOT_WAITING:
-            # A new owner may write a tombstone once more; what was there before it had left.
+            # A new owner may write a tombstone once more; the row before it had left.
             return known
         return known._replace(left=record.offset, left_as=left_as)
 
@@ -172,7 +172,7 @@ class MoveLedger:
 
 
 def _digest(row: Remembered | WaitingRow) -> int:
-    """What may not change on the way, of a schedule that waits; never `NOT_WAITING`."""
+    """The digest of a pending schedule that may not change on the way; never `NOT_WAITING`."""
     nominal_ms = row.nominal_ms if row.kind in ONE_SHOTS else 0
     said = row.kind, row.life, row.version, row.occurrence, nominal_ms
     return short(b"%d %d %d %d %d" % said) | 1

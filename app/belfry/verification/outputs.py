@@ -1,13 +1,13 @@
-"""Output, lifecycle and rejected topics: what came out, against what transactions say fired.
+"""Output, lifecycle and rejected topics: events, against the fires of transactions.
 
     output record ─┬─ its id was there before           doubled
                    ├─ a transaction fired it            settled
                    ├─ its schedule was cancelled        cancelled
-                   └─ nothing explains it               unasked
+                   └─ it has no explanation             unasked
 
 Records of different topics are read one after the other, so an event may be read before the
-transaction that fired it, or a long time after.  So a record that belongs to nothing so far is not
-judged in the round in which it came, but at the end of a later one.
+transaction that fired it, or a long time after.  So a record without a match is not judged in the
+round in which it came, but at the end of a later one.
 
 Fires are matched by their ids alone.  An id is computed from the changelog, so an event that
 somebody else wrote to the topic cannot pass for one that fired.
@@ -23,7 +23,7 @@ from belfry.verification.rows import id_of_fire
 
 
 class OutputVerifier:
-    """Takes records of all topics but the changelog; `findings` are what it found."""
+    """Takes records of all topics but the changelog; `findings` are its results."""
 
     def __init__(self, memory: Memory, counts: CheckCounts, at_round: int = 1) -> None:
         self.findings: list[Breached] = []
@@ -48,7 +48,7 @@ class OutputVerifier:
         self._coverage = coverage
 
     def renew(self, coverage: Coverage) -> None:
-        """The topics were read: what they cover is known now."""
+        """The topics were read: their coverage is known now."""
         self._coverage = coverage
 
     def fired(self, fire: FiredEntry) -> None:
@@ -97,7 +97,7 @@ class OutputVerifier:
             self._find(Breach.REFUSED_TWICE, spot, found, "one outcome of each request")
 
     def _is_anew(self, *times_ms: int) -> bool:
-        """Whether a side did once more what a mirror had carried word of; counted."""
+        """Whether a side repeated work whose report a mirror had carried; counted."""
         level, first, last = self.anew_ms
         anew = level < min(times_ms) <= last and max(times_ms) > first
         self._counts.told_anew += anew
@@ -115,17 +115,17 @@ class OutputVerifier:
             self._find(Breach.REDRIVEN_TWICE, spot, found, "one of each redrive")
 
     def undecided(self, came_by: int) -> bool:
-        """Whether something that came by that round belongs to nothing so far."""
+        """Whether a record that came by that round has no match so far."""
         return bool(self._memory.unsettled(came_by + 1)) or bool(
             self._memory.told_without_fire(came_by + 1)
         )
 
     def end(self, checked_since_ms: int, came_by: int, seen_ms: int | None = None) -> None:
-        """Decide of what came by this round, and belongs to nothing after a later one.
+        """Judge records that came by this round, and have no match after a later one.
 
-        Transactions with timestamps behind `checked_since_ms` were checked in all partitions.  What
-        is older may have been fired by a transaction that compaction has removed.  Those behind
-        `seen_ms` may be hidden by an open one, so what is younger is left for a later pass.
+        Transactions with timestamps behind `checked_since_ms` were checked in all partitions.  An
+        older event may have been fired by a transaction that compaction has removed. Those behind
+        `seen_ms` may be hidden by an open one, so younger events are left for a later pass.
         """
         settled: list[bytes] = []
         self._counts.hidden = 0
@@ -157,14 +157,14 @@ class OutputVerifier:
         self._find(Breach.UNASKED, fire.spot, found, "a transaction that says that it fired")
 
     def _untold(self, came_by: int, seen_ms: int | None) -> None:
-        """Lifecycle events of fires that nobody saw."""
+        """Lifecycle events of fires without an event."""
         over: list[bytes] = []
         for told in self._memory.told_without_fire(came_by + 1):
             if seen_ms is not None and told.timestamp_ms > seen_ms:
                 continue
             over.append(told.identity)
             if self._memory.is_lost(told.identity):
-                # A transaction says that it fired: what is missing was found there.
+                # A transaction says that it fired: its missing event was found there.
                 continue
             if told.timestamp_ms <= self.elsewhere_until_ms:
                 continue

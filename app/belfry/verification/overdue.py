@@ -1,7 +1,7 @@
 """Schedules that were due, have not fired, and have no reason to wait that anybody could read.
 
-The log tells its own time: a transaction carries the broker's timestamp, so what was due well
-before the last one of all partitions should have fired by then.
+The log tells its own time: a transaction carries the broker's timestamp, so a schedule that was due
+well before the last one of all partitions should have fired by then.
 
     due, or asked for later      12:00:00
     end of the log               12:01:30     a minute later or more, and its row still waits
@@ -12,10 +12,10 @@ before the last one of all partitions should have fired by then.
                                  its key group moves                the group's row says so
 
 Which partition stands still does not matter: one without an owner has no transactions any more, and
-others go on.  Where no partition goes on, the log ends, and nothing is known of later instants.
+others go on.  If no partition goes on, the log ends, and later instants are unknown.
 
-What was held back leaves within seconds once its reason is gone.  So a schedule is a *suspect*
-first, and a finding where it still waits at the end of the pass.
+A schedule that was held back fires within seconds once its reason is gone. So a schedule is a
+*suspect* first, and a finding if it still waits at the end of the pass.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ RETRYING: Final = "belfry-deliveries"
 
 
 class Suspect(NamedTuple):
-    """A schedule that should have fired: partition, short name, and what is known of it."""
+    """A schedule that should have fired: partition, short name, and the facts on it."""
 
     partition: int
     name: int

@@ -1,11 +1,11 @@
 """One partition of a changelog, transaction by transaction, against the specification.
 
     records ─► rows up to a manifest ─► numbers, epoch, position, watermark (`sequence`)
-                                    ─► fires (`fires`) against what waited and what came out
-                                    ─► the schedules that wait now, and how many (`waiting`)
+                                    ─► fires (`fires`) against pending schedules and outputs ─► the
+                                    schedules that wait now, and how many (`waiting`)
 
-A changelog is compacted, and `wholeness.py` says what is known to be whole.  A transaction of which
-a row may be missing is folded, and counted as not checked.
+A changelog is compacted, and `wholeness.py` says which part is known to be whole.  A transaction of
+which a row may be missing is folded, and counted as not checked.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ MOST_OPEN: Final = 100_000
 
 
 class PartitionVerifier:
-    """Checks one partition; `findings` are what it found, `standing` where it is.
+    """Checks one partition; `findings` are its results, `standing` its position.
 
     `begin` a round, `feed` records in the order of their offsets, `go_on` as far as outputs were
     read, and `end`. `wholeness` is told how to ask the log about holes.
@@ -86,10 +86,10 @@ class PartitionVerifier:
                 self._fold_open()
 
     def go_on(self, *, final: bool) -> bool:
-        """Check transactions whose fires can be seen; whether that were all that were fed.
+        """Check transactions whose fires can be seen; whether these were all given ones.
 
-        `final` says that nothing more can come, so that an event which is missing in the outputs is
-        a finding.
+        `final` says that no more events can come, so that an event which is missing in the outputs
+        is a finding.
         """
         while self._cuts:
             if not self._check(self._cuts[0], final=final):
@@ -98,7 +98,7 @@ class PartitionVerifier:
         return True
 
     def end(self, *, hidden: bool = False) -> None:
-        """The round is over; with `hidden` an open transaction holds back what follows."""
+        """The round is over; with `hidden` an open transaction holds back later records."""
         self.findings += self._sequence.end()
         rows = [record for record in self._open if not record.stranger]
         # A mirror that goes on carries a first copy in pieces: the manifest is to come.
@@ -115,7 +115,7 @@ class PartitionVerifier:
             self._find(Breach.STRANGER, record.offset, _named(record), "rows of workers alone")
 
     def _check(self, cut: Cut, *, final: bool) -> bool:
-        """Check a transaction and fold it; False where an output may show yet what is missing."""
+        """Check a transaction and fold it; False if an output may still show its missing events."""
         standing = self.standing
         contiguous = self.wholeness.up_to(cut)
         elsewhere = self._is_elsewhere(cut.first)
@@ -147,7 +147,7 @@ class PartitionVerifier:
         return True
 
     def _is_wrong(self, cut: Cut, judged: FiresJudged, changes: Sequence[Change]) -> bool:
-        """Whether something will be found of a transaction, if nothing is missing up to it."""
+        """Whether a transaction will have a finding, if no row is missing up to it."""
         if judged.faults or judged.missing or self._waiting.will_differ(cut, changes):
             return True
         return any(self._sequence.check(cut, recovered=False, whole=True))

@@ -1,4 +1,4 @@
-"""The fires that the rows of a transaction tell, by what was known before and is known now.
+"""The fires that the rows of a transaction tell, by the facts before and after.
 
 A row tells of a fire only by what it replaces.  For a schedule that waited:
 
@@ -6,14 +6,14 @@ A row tells of a fire only by what it replaces.  For a schedule that waited:
     a marker, of the same life and version          the same
     a tombstone, another version, another life      it may have fired before that, in the same step
 
-A tombstone also stands for the end of a schedule of a tenant that remembers none.  Nobody cancels
-the retries of webhooks, so one of those has fired.
+A tombstone also stands for the end of a schedule of a tenant that remembers none.  Retries of
+webhooks are never cancelled, so one of those has fired.
 
-A fire leaves before requests are taken in, so nothing fires in the step in which it was asked for.
+A fire leaves before requests are taken in, so a schedule does not fire in the step of its request.
 
-What fires was due when the step looked at the clock.  A marker says when that was.  Else it was not
-before the watermark, and not after the row was written.  A step may fire events behind its
-watermark, since that stays before the first row that a step has left (`engine/gathering.py`).
+A fired schedule was due when the step looked at the clock. A marker has that instant. Without one
+it was not before the watermark, and not after the row was written.  A step may fire events behind
+its watermark, since that stays before the first row that a step has left (`engine/gathering.py`).
 
     known before                  row now                       fired
     waits, life 7 v1, number 4    waits, life 7 v1, number 6    twice
@@ -59,7 +59,7 @@ class RowFire(NamedTuple):
 
 
 class Unfounded(NamedTuple):
-    """A marker of a fire that nothing asked for."""
+    """A marker of a fire without a request for it."""
 
     name: bytes
     row: Over
@@ -72,7 +72,7 @@ Row = WaitingRow | Over | None
 def row_fire_of(
     record: Logged, before: Remembered | None, row: Row, watermark_ms: int
 ) -> RowFire | Unfounded | None:
-    """What a row, as its record says it, tells that fired; None for nothing."""
+    """The fire that a row tells, as its record says it; None if it tells of none."""
     name, offset = record.key, record.offset
     if before is None or before.stands is not Stands.WAITS or not _goes_on(before, row):
         if isinstance(row, Over) and row.how == ENDED_FIRED and not _is_copy(before, row):
@@ -100,7 +100,7 @@ def _latest_ms(record: Logged, watermark_ms: int) -> int:
 
 
 def _goes_on(before: Remembered, row: Row) -> bool:
-    """Whether a row is of the same life and version as what was there."""
+    """Whether a row is of the same life and version as the row before."""
     return row is not None and (row.life, row.version) == (before.life, before.version)
 
 
@@ -110,7 +110,7 @@ def _is_copy(before: Remembered | None, row: Over) -> bool:
 
 
 def remembered(record: Logged, row: Row, before: Remembered | None) -> Remembered | None:
-    """What is known of a schedule after a row; None where there is nothing to know."""
+    """The facts on a schedule after a row; None if there are none."""
     if isinstance(row, WaitingRow):
         tenant = tenant_of(record.key)
         return Remembered(

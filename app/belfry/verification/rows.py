@@ -49,7 +49,7 @@ _TEXTS_AT: Final = 88
 _MARKER: Final = Struct(">BBBBqqQII")
 _MANIFEST: Final = Struct(">BBHQIqqQI16s")
 _FIRE: Final = Struct(">QIq")
-# What reading JSON raises that says something else, is nested very deeply, or holds an infinity.
+# Errors of reading JSON of another form, nested very deeply, or with an infinity.
 _ODD_JSON: Final = (ValueError, LookupError, TypeError, RecursionError, OverflowError)
 _OFFSET: Final = Struct(">Q")
 _INSTANT: Final = Struct(">q")
@@ -97,10 +97,10 @@ class Over(NamedTuple):
 
 
 class Sealed(NamedTuple):
-    """What a manifest says of its transaction.
+    """The content of a manifest on its transaction.
 
     `number` goes up by one from manifest to manifest, `position` is the source offset to read next,
-    `pending` how many schedules wait after it, and `fired` with `digest` what fired in it.
+    `pending` the number of schedules that wait after it, and `fired` with `digest` the fires in it.
     """
 
     number: int
@@ -113,7 +113,7 @@ class Sealed(NamedTuple):
 
 
 class AskedJob(NamedTuple):
-    """A bulk job, as its row says: whose it is (``tenant/``), and where its request lies.
+    """A bulk job, as its row says: its tenant (``tenant/``), and the place of its request.
 
     `offset` is that in this partition, `origin` partition and offset where it was first received.
     `reached` is how far it has come: a schedule's name, and an instant of it (epoch ms).
@@ -137,7 +137,7 @@ def manifest(value: bytes) -> Sealed:
 
 
 def schedule(value: bytes) -> WaitingRow | Over | None:
-    """What the row of a schedule says, None for a row of another kind; raises `NotReadable`."""
+    """The content of a schedule's row, None for a row of another kind; raises `NotReadable`."""
     letter = value[1] if len(value) > 1 else 0
     if letter == _PENDING_ROW:
         _, _, kind, flags, *rest, tenant, name, group = unpacked(_PENDING, value, letter)

@@ -1,4 +1,4 @@
-"""What manifests may say one after the other: numbers, epochs, positions, watermarks.
+"""The order of manifests: allowed numbers, epochs, positions, watermarks.
 
     manifest 7   epoch 3   position 410   watermark 12:00:05
     manifest 8   epoch 3   position 433   watermark 12:00:06     as it has to be

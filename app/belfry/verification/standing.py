@@ -5,7 +5,7 @@ A run reads some stretch of a changelog, and the next run goes on where it ended
     run 1    manifests 1 … 820, next offset 3 400, 12 schedules wait; kept in a file as `Standing`
     run 2    begins at offset 3 400: manifest 821 has to follow 820, and 12 have to wait before it
 
-These values are shared by what checks a partition (`partition`), the order of its manifests
+These values are shared by the checks of a partition (`partition`), the order of its manifests
 (`sequence`) and its waiting schedules (`waiting`).
 """
 
@@ -44,7 +44,7 @@ MOST_TAKEN: Final = 100_000
 
 @dataclass(slots=True)
 class Standing:
-    """Where the verification of a partition stands: what a later run goes on from.
+    """Where the verification of a partition stands: a later run goes on from here.
 
     `whole_from` is the offset behind which nothing is missing (`NEVER`: not known), `older` and
     `newer` are the pair that shows it.  Strangers' records up to `told_to` were told of.

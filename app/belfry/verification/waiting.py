@@ -5,15 +5,15 @@
     marker of a             1 waits         memory: a is over
     manifest: 1 waits       right
 
-What a row replaces is the proof that a fire was asked for (`row_fires`), so each row is folded into
-memory after its transaction was judged.
+The row before proves that a fire was asked for (`row_fires`), so each row is folded into memory
+only after its transaction was judged.
 
-Two rows of one schedule also tell how far compaction has come: where the older one of such a *pair*
-is still there, nothing is missing behind the younger one.  The first pair of a round is looked for
-on the way.
+Two rows of one schedule also tell how far compaction has come: if the older one of such a *pair* is
+still there, no row is missing behind the younger one.  The first pair of a round is looked for on
+the way.
 
-How many wait is compared with each manifest.  A difference is told once, and kept as a drift: what
-is wrong in one transaction must not be found again in each that follows.
+How many wait is compared with each manifest.  A difference is told once, and kept as a drift: a
+fault in one transaction must not be found again in each later one.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from belfry.verification.standing import NEVER, Cut, Standing, row_of
 
 
 class Change(NamedTuple):
-    """What a row, at this offset, changes of a schedule: what was known of it, and what is now."""
+    """The change of a schedule by a row at this offset: the facts before, and the facts now."""
 
     name: int
     offset: int
@@ -64,15 +64,15 @@ class WaitingSchedules:
         self._whole_from = self._standing.newer if pair_holds else NEVER
 
     def is_whole(self, offset: int) -> bool:
-        """Whether a pair shows that nothing is missing from this offset on."""
+        """Whether a pair shows that no row is missing from this offset on."""
         return NEVER < self._whole_from < offset
 
     def moved(self, rows: Sequence[Logged]) -> MovedInStep:
-        """What of key groups came and left by these rows; ask before they are folded."""
+        """The key groups that came and left by these rows; ask before they are folded."""
         return self.moving.step(self._place.partition, rows)
 
     def changes(self, rows: Sequence[Logged]) -> list[Change]:
-        """What rows change, one by one; of what left with its group nothing is known."""
+        """The changes by rows, one by one; schedules that left with their group are unknown."""
         partition, moved = self._place.partition, self.moved(rows)
         found, known = list[Change](), dict[int, Remembered | None]()
         for record in rows:
@@ -89,7 +89,7 @@ class WaitingSchedules:
     def fold(
         self, rows: Sequence[Logged], changes: Sequence[Change], *, whole: bool = False
     ) -> None:
-        """Take rows, and what they change, as what is known from now on.
+        """Remember rows and their changes.
 
         `whole`: none of them is missing, nor any before them.
         """
@@ -123,12 +123,12 @@ class WaitingSchedules:
             self._standing.jobs.pop(_text(record.key), None)
 
     def _fold_awaited(self, record: Logged) -> None:
-        """Remember what a fire locks until it is acknowledged."""
+        """Remember the locks of a fire until it is acknowledged."""
         held = [] if record.value is None else locks(record.key, record.value)
         self._memory.lock(self._place.partition, short(record.key), held)
 
     def stretches(self, cut: Cut) -> Iterator[JobRange]:
-        """What a transaction may have fired for bulk jobs: it writes the rows of these anew."""
+        """Possible fires of a transaction for bulk jobs: it writes the rows of these anew."""
         for record in cut.rows:
             if record.key.startswith(JOB_KEY) and record.value is not None:
                 name, since_ms = self._standing.jobs.get(_text(record.key), ("", 0))
@@ -140,7 +140,7 @@ class WaitingSchedules:
         return cut.sealed.pending - self._standing.waiting - more != self._standing.drift
 
     def compare(self, cut: Cut, *, whole: bool, recovered: bool) -> Iterator[Breached]:
-        """Compare how many wait with what the manifest says; once for each difference."""
+        """Compare the number of pending schedules with the manifest; once for each difference."""
         standing = self._standing
         differs = cut.sealed.pending - standing.waiting
         if whole and not recovered and differs != standing.drift:

@@ -1,14 +1,14 @@
-"""Whether a row may be missing in what was read of a partition, up to a transaction.
+"""Whether a row may be missing in the read part of a partition, up to a transaction.
 
-A changelog is compacted, so in its older part rows are missing that a later one has replaced.  What
-is known to be whole:
+A changelog is compacted, so in its older part rows are missing that a later one has replaced.  Two
+parts are known to be whole:
 
-    from the beginning    while no offset is missing, but for those that are void
-    behind a pair         where a row and the one that replaced it were both read, compaction has
-                          not come beyond the second: behind it nothing is missing (`waiting.py`)
+    from the beginning    while no offset is missing, except void ones behind a pair         where a
+    row and the one that replaced it were both read, compaction has
+                          not come beyond the second: behind it no row is missing (`waiting.py`)
 
-Offsets are void that never held a row: ends of transactions, and what was rolled back.  A reader of
-what is committed sees a hole where they are, as it does where compaction was:
+Offsets are void if they never held a row: ends of transactions, and records that were rolled back.
+A reader of committed records sees a hole there, as it does after compaction:
 
     offset   811       812 to 814   815       816, 817       818 to 821    822    823
              manifest  rows         manifest  the two ends   rolled back   end    rows
@@ -20,7 +20,8 @@ that have not been met, which are two at most: an owner writes with two producer
 waits for its own end.  About others the log itself is asked, as long as all before is known to be
 there: each worker that is killed leaves one in each partition that it owned.
 
-What a mirror carried has one end for many manifests, so the bound keeps them from excusing rows.
+Carried records of a mirror have one end for many manifests, so the bound keeps such ends from
+excusing rows.
 
 A hole may also have the size of an end, and be a row that compaction has removed, where the end
 comes late.  So holes are taken for ends on trust, and the log is asked about the latest of them
@@ -49,12 +50,12 @@ MOST_TRUSTED: Final = 16
 
 
 def nobody_knows(_start: int, _end: int) -> bool:
-    """Nobody looks at the log itself: a row may have been at any offset that was not read."""
+    """The default, without a look at the log: any unread offset may have held a row."""
     return False
 
 
 class Wholeness:
-    """Whether nothing is missing in a partition, from its beginning up to a transaction.
+    """Whether no row is missing in a partition, from its beginning up to a transaction.
 
     `is_void` asks the log; `standing` says what was so up to the transaction before. `ends` are
     those that are not met at the end of the transaction that was looked at last, `trusted` the
@@ -70,7 +71,7 @@ class Wholeness:
         self._known = -1, False
 
     def up_to(self, cut: Cut) -> bool:
-        """Whether nothing is missing before the end of this transaction, the next one."""
+        """Whether no row is missing before the end of this transaction, the next one."""
         if not self._standing.contiguous:
             return False
         if self._known[0] != cut.last.offset:
@@ -78,7 +79,7 @@ class Wholeness:
         return self._known[1]
 
     def is_sure(self) -> bool:
-        """Whether nothing is missing for sure, up to the transaction that was looked at last.
+        """Whether surely no row is missing, up to the transaction that was looked at last.
 
         The log is asked about each hole that was taken for an end, once, the latest one first.
         """

@@ -14,14 +14,7 @@ import hmac
 from typing import Final
 
 from belfry.wire.claims import field
-from belfry.wire.record import (
-    ORIGIN_PREFIX,
-    ORIGIN_TOPIC,
-    Headers,
-    Origin,
-    SourceRecord,
-    origin_of,
-)
+from belfry.wire.record import ORIGIN_PREFIX, Headers, Origin, SourceRecord, origin_of
 from belfry.wire.worker_keys import Keys
 
 ORIGIN_SIGNATURE: Final = ORIGIN_PREFIX + "signature"
@@ -43,7 +36,7 @@ def believed_origin(keys: Keys, record: SourceRecord, topic: str, partition: int
     Where workers have keys it is what one of them says, else what the headers say.
     """
     offset, timestamp_ms, key, value, headers = record
-    if keys and headers and any(name == ORIGIN_TOPIC for name, _ in headers):
+    if keys and headers:
         *signed, (name, shown) = headers
         if name != ORIGIN_SIGNATURE or not any(
             hmac.compare_digest(shown or b"", _signature(each, key, value, signed)) for each in keys

@@ -136,6 +136,13 @@ def test_openapi_lists_the_routes(client: TestClient) -> None:
     } <= set(paths)
 
 
+def test_each_route_is_made_once(app: FastAPI) -> None:
+    # Included routers would make all of them again, and be asked for each call.
+    made = [id(route) for routes in app.state.routers for route in routes.routes]
+    assert made
+    assert [id(route) for route in app.routes if id(route) in set(made)] == made
+
+
 def test_the_page_loads_nothing_from_elsewhere(client: TestClient) -> None:
     page = client.get("/")
     assert page.status_code == 200

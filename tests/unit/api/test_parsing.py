@@ -68,9 +68,9 @@ def test_a_name_that_is_near_to_none_is_refused_with_all() -> None:
     [
         ("18446744073709551616", "64 bits"),
         ("-9223372036854775809", "64 bits"),
-        ("NaN", "no number"),
-        ("-Infinity", "no number"),
-        ("1e400", "no number"),
+        ("NaN", "not a number"),
+        ("-Infinity", "not a number"),
+        ("1e400", "not a number"),
         ("9" * 5_000, "fewer digits"),
     ],
 )

@@ -60,3 +60,37 @@ def test_a_map_of_before_the_rebalance_does_not_tell_all() -> None:
 def test_only_what_is_owned_counts_as_held() -> None:
     metadata = MemberMetadata("w1", owns={3: 7, 4: -1})
     assert assigned_member_of(metadata, (), ()).held == (3,)
+
+
+@pytest.mark.parametrize(
+    ("held", "now", "before", "former"),
+    [
+        # Who held it in joining comes first, then the map that stands, then the one before.
+        ("w1", "w3", "w4", "w1"),
+        ("w2", "w3", "w4", "w3"),
+        ("w2", "w2", "w4", "w4"),
+        ("w2", "w2", "w2", None),
+    ],
+)
+def test_who_is_the_former_owner(held: str, now: str, before: str, former: str | None) -> None:
+    entries = [
+        AssignedMember(
+            name, owns=(3,) if name == now else (), held=(0, 3) if name == held else (0,)
+        )
+        for name in ("w1", "w2", "w3", "w4")
+    ]
+    earlier = AssignmentMap((AssignedMember(before, owns=(3,)),))
+    found = entry_of(TAKEN, "w2", AssignmentMap(tuple(entries)), earlier)
+    assert found.former == former
+    assert found.cause == (TakeOverCause.MOVED if former else TakeOverCause.FIRST)
+
+
+def test_from_nobody_ahead_of_the_group() -> None:
+    ahead = TAKEN._replace(ahead=True)
+    assert entry_of(ahead, "w2", NOBODY, NOBODY) == (ahead, None, TakeOverCause.SILENT)
+
+
+def test_which_maps_tell_all_of_a_take_over() -> None:
+    assert not told_by(TAKEN, "w2", NOBODY)
+    assert told_by(TAKEN._replace(again=True), "w2", NOBODY)
+    assert told_by(TAKEN._replace(ahead=True), "w2", NOBODY)

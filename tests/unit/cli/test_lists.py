@@ -125,7 +125,7 @@ def test_lists_of_topics_say_that_they_are_empty(
     for arguments, none in (
         (["deliveries", "list"], "No delivery was given up."),
         (["deliveries", "list", "--open"], "Every delivery has an end."),
-        (["audit", "list"], "Nothing of the kind is in the audit log."),
+        (["audit", "list"], "The audit log has no such change."),
     ):
         assert main(arguments) == 0
         assert capsys.readouterr().err == f"{none}\n"

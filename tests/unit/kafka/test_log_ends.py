@@ -73,6 +73,18 @@ def test_where_no_broker_answers_each_is_asked_alone(clients: list[Client]) -> N
     assert [each.alone for each in clients] == [PLACES, []]
 
 
+def test_what_is_held_back_is_told_by_two_questions_and_nothing_is_asked_alone(
+    clients: list[Client],
+) -> None:
+    ends = LogEnds({})
+    Client.silent = {("in", 1)}
+    assert ends.told_held_back(PLACES) == {("in", 0): 7, ("log", 0): 7}
+    assert ends.told_held_back([]) == {}
+    Client.away = True
+    assert ends.told_held_back(PLACES) is None
+    assert [each.alone for each in clients] == [[], []]
+
+
 def test_nothing_is_asked_of_nowhere(clients: list[Client]) -> None:
     assert LogEnds({}).all_ends([]) == {}
     assert [each.together for each in clients] == [[], []]

@@ -27,6 +27,7 @@ from confluent_kafka import (
 from belfry.kafka import offset_client
 from belfry.kafka.offset_client import OffsetClient
 from belfry.kafka.offset_requests import OffsetRequests
+from belfry.kafka.parallel_client import ParallelClient
 from belfry.kafka.shared_client import AWAY
 from tests.unit.kafka.mock_cluster import MockCluster
 
@@ -105,6 +106,26 @@ def test_many_ends_take_one_request_to_each_leader(
     client.list_topics("in", SOON_S)
     client.offsets_for_times(asked, SOON_S)
     assert sorted(sent) == [1, 1, 2]
+
+
+def test_topics_that_are_new_take_one_question_and_one_that_is_not_there_hides_none(
+    cluster: MockCluster, connect: Connect, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looks: list[list[str]] = []
+    told = ParallelClient._told
+
+    async def counted(self: ParallelClient, topics: Any) -> Any:
+        looks.append(topics)
+        return await told(self, topics)
+
+    monkeypatch.setattr(ParallelClient, "_told", counted)
+    names = [f"fired.{number:02}" for number in range(40)]
+    for name in names:
+        cluster.create(name, 1, 1)
+    asked = [TopicPartition(name, 0, OFFSET_END) for name in (*names, "gone")]
+    found = connect().offsets_for_times(asked, SOON_S)
+    assert [each.offset for each in found] == [*[0] * len(names), OFFSET_INVALID]
+    assert looks == [[*names, "gone"]]
 
 
 def test_what_threads_ask_at_once_goes_to_a_broker_together(

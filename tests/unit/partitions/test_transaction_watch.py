@@ -17,9 +17,9 @@ from belfry.kafka import offset_client, open_transactions
 from belfry.kafka.fetch_position import Where
 from belfry.kafka.holders import OpenTransaction, Untold
 from belfry.kafka.log_ends import LogEnds
-from belfry.partitions import other_places, transaction_watch
+from belfry.partitions import other_places, transaction_watch, watched_places
 from belfry.partitions.transaction_watch import TransactionWatch
-from belfry.partitions.watched_places import WatchedPlaces
+from belfry.partitions.watched_places import OutputRounds, WatchedPlaces
 from belfry.placement.partition_count import PartitionCount
 from belfry.schedules.identity import Homes
 from belfry.settings import Settings
@@ -39,6 +39,7 @@ class Cluster:
         self.open: list[OpenTransaction] = []
         self.asked: list[Where] = []
         self.gone: set[str] = set()
+        self.denied: set[str] = set()
         self.away = self.mute = False
         self.asks: Callable[[], None] = lambda: None
         self.partitions: dict[int, None] = {0: None}
@@ -49,7 +50,8 @@ class Cluster:
         metrics: Any = SimpleNamespace(open_transactions=self._show)
         ends, counted = LogEnds({}), PartitionCount(HOMES)
         lives: Any = lambda home: [TenantInput(INPUT, "ash")] if home == 1 else []  # noqa: E731
-        places = WatchedPlaces(Settings(), counted, lives, ends)
+        self.outputs: dict[str, int] = {}
+        places = WatchedPlaces(Settings(), counted, lives, ends, lambda: self.outputs)
         self.watch = TransactionWatch(Settings(), places, clock, metrics, ends)
 
     def look(self, times: int = 2) -> None:
@@ -80,10 +82,13 @@ class Cluster:
             found = [(place, ends(place)[1]) for place in places]
             return [TopicPartition(place.topic, place.partition, end) for place, end in found]
 
-        def topics(*_: object) -> SimpleNamespace:
+        def topics(topic: str, *_: object) -> SimpleNamespace:
+            if topic in self.denied:
+                raise KafkaException(KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED))
             tenants = SimpleNamespace(partitions=dict(self.partitions))
-            deliveries = SimpleNamespace(partitions={0: None, 1: None})
-            found = {"belfry.tenants": tenants, "belfry.deliveries": deliveries}
+            several = SimpleNamespace(partitions={0: None, 1: None})
+            names = ("deliveries", "lifecycle", "rejected", "undelivered")
+            found = {"belfry.tenants": tenants, **{f"belfry.{name}": several for name in names}}
             return SimpleNamespace(topics=found)
 
         return SimpleNamespace(
@@ -116,12 +121,17 @@ def test_one_that_stays_is_told_and_named(cluster: Cluster) -> None:
 
 
 @pytest.mark.parametrize(
-    ("topic", "partition"), [("schedules.ash", 3), ("deliveries", 1), ("tenants", 0)]
+    ("topic", "partition"),
+    [
+        *[("schedules.ash", 3), ("deliveries", 1), ("tenants", 0)],
+        *[("lifecycle", 1), ("rejected", 0), ("undelivered", 1), ("fired.ash", 2)],
+    ],
 )
 def test_so_is_one_where_others_write(
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch, topic: str, partition: int
 ) -> None:
     place = f"belfry.{topic}", partition
+    cluster.outputs = {"belfry.fired.ash": 3}
     cluster.ends[place] = (30, 17)
     cluster.open = [replace(STRANGER, topic=place[0], partition=partition)]
     monkeypatch.setattr(transaction_watch, "LOOK_S", 0.0)
@@ -162,8 +172,8 @@ def test_what_answers_does_not_wait_for_a_topic_that_failed_before(
     cluster.ends[INPUT.topic, INPUT.partition] = (30, 17)
     monkeypatch.setattr(transaction_watch, "LOOK_S", 0.0)
     cluster.look(1)
-    # From now on there is time for one topic alone.
-    times = iter([0.0, 0.0, other_places.ALONE_S])
+    # From now on there is time for three topics, verdicts and refusals among them.
+    times = iter([0.0, 0.0, 0.0, 0.0, other_places.ALONE_S])
     clock = SimpleNamespace(monotonic=lambda: next(times))
     monkeypatch.setattr(other_places, "machine", clock)
     cluster.look(1)
@@ -226,13 +236,129 @@ def test_only_partitions_of_this_worker_are_asked_for(
     cluster.watch.follow(HOMES + 3)
     cluster.look(1)
     added = ("belfry.schedules", HOMES + 3)
-    shared = {("belfry.tenants", 0), ("belfry.deliveries", 0), ("belfry.deliveries", 1)}
+    several = ("deliveries", "lifecycle", "rejected", "undelivered")
+    shared = {(f"belfry.{name}", each) for name in several for each in (0, 1)}
+    shared.add(("belfry.tenants", 0))
     own = (INPUT.topic, INPUT.partition)
     assert set(cluster.asked) == {SCHEDULES, CHANGELOG, added, own, *shared}
     cluster.asked.clear()
     cluster.watch.forget(1)
     cluster.look(1)
     assert set(cluster.asked) == {added, *shared}
+
+
+def test_a_topic_that_this_worker_may_not_see_is_left_out_in_silence(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster.denied.add("belfry.undelivered")
+    place = "belfry.rejected", 1
+    cluster.ends[place] = (30, 17)
+    cluster.open = [replace(STRANGER, topic=place[0], partition=place[1])]
+    monkeypatch.setattr(transaction_watch, "LOOK_S", 0.0)
+    with capture_logs() as lines:
+        cluster.look()
+    assert cluster.shown == {("rejected", 1): 60.0}
+    assert ["rejected/1" in each["event"] for each in lines] == [True]
+
+
+def test_a_topic_of_events_that_is_gone_keeps_nothing_else_from_being_seen(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster.outputs = {f"belfry.fired.t{number}": 3 for number in range(100)}
+    cluster.gone.add("belfry.fired.t99")
+    place = INPUT.topic, INPUT.partition
+    cluster.ends[place] = (30, 17)
+    cluster.open = [replace(STRANGER, topic=place[0], partition=place[1])]
+    monkeypatch.setattr(transaction_watch, "LOOK_S", 0.0)
+    # No topic is asked about alone: that would be hundreds of questions.
+    monkeypatch.setattr(other_places, "machine", None)
+    for home in range(HOMES):
+        cluster.watch.follow(home)
+    with capture_logs() as lines:
+        cluster.look(1)
+        assert not lines
+        cluster.look(1)
+    assert cluster.shown == {("schedules.ash", 3): 60.0}
+    assert [each.get("topic") for each in lines] == ["output topics", None]
+
+
+def test_one_that_hangs_in_a_topic_of_events_is_named_at_the_next_look_whose_turn_it_may_be(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for home in range(HOMES):
+        cluster.watch.follow(home)
+    cluster.outputs = {f"belfry.fired.{name}": 1 for name in "abcdef"}
+    cluster.ends["belfry.fired.a", 0] = (30, 17)
+    cluster.open = [replace(STRANGER, topic="belfry.fired.a", partition=0)]
+    monkeypatch.setattr(watched_places, "MOST_OUTPUTS", 2)
+    monkeypatch.setattr(transaction_watch, "LOOK_S", 0.0)
+    cluster.look()
+    assert cluster.shown == {("fired.a", 0): 60.0}
+
+
+def test_of_hundreds_that_hang_in_topics_of_events_some_are_named(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster.outputs = {"belfry.fired": 300}
+    cluster.open = [
+        replace(STRANGER, topic="belfry.fired", partition=number) for number in range(300)
+    ]
+    for home in range(HOMES):
+        cluster.watch.follow(home)
+    cluster.ends |= {("belfry.fired", number): (30, 17) for number in range(300)}
+    monkeypatch.setattr(transaction_watch, "LOOK_S", 0.0)
+    with capture_logs() as lines:
+        cluster.look()
+    assert len(cluster.shown) == other_places.MOST_NAMED
+    many = [each for each in lines if "are named" in each["event"]]
+    assert [each["partitions"] for each in many] == [300]
+
+
+def test_those_who_name_nobody_in_time_keep_no_take_over_waiting(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now_s = [0.0]
+    asked: list[Where] = []
+
+    def slow(_: object, places: list[Where]) -> list[OpenTransaction]:
+        asked.extend(places)
+        now_s[0] += open_transactions.ASK_S
+        raise Untold("no answer")
+
+    clock = SimpleNamespace(monotonic=lambda: now_s[0])
+    monkeypatch.setattr(transaction_watch, "machine", clock)
+    monkeypatch.setattr(open_transactions, "look_up", slow)
+    monkeypatch.setattr(transaction_watch, "LOOK_S", 0.0)
+    others = [("belfry.deliveries", 0), ("belfry.lifecycle", 0), ("belfry.rejected", 0)]
+    cluster.ends |= dict.fromkeys([CHANGELOG, *others], (30, 17))
+    cluster.look()
+    assert asked == [CHANGELOG, others[0]]
+    assert len(cluster.shown) == 4
+
+
+def test_of_all_workers_one_looks_at_a_topic_of_events() -> None:
+    known = {f"belfry.fired.t{number}": 2 for number in range(40)}
+    rounds = [OutputRounds("belfry.fired", lambda: known) for _ in range(HOMES)]
+    looked = [place for home, each in enumerate(rounds) for place in each.next([home], HOMES, [])]
+    assert sorted(looked) == sorted((topic, each) for topic in known for each in (0, 1))
+
+
+def test_topics_that_policies_name_are_left_to_those_who_share_them() -> None:
+    known = {"belfry.fired": 1, "belfry.fired.ash": 1, "shop.orders": 1, "belfry.firedmore": 1}
+    found = OutputRounds("belfry.fired", lambda: known).next([*range(HOMES)], HOMES, [])
+    assert found == [("belfry.fired", 0), ("belfry.fired.ash", 0)]
+
+
+def test_topics_of_events_have_their_turns_and_what_is_held_back_is_looked_at_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(watched_places, "MOST_OUTPUTS", 2)
+    known = {f"belfry.fired.{name}": 1 for name in "abcde"}
+    rounds, held = OutputRounds("belfry.fired", lambda: known), [("belfry.fired.a", 0)]
+    looks = ["".join(t[-1] for t, _ in rounds.next([0], 1, held)) for _ in range(4)]
+    assert looks == ["ab", "acd", "ae", "abc"]
+    del known["belfry.fired.a"]
+    assert [topic[-1] for topic, _ in rounds.next([0], 1, held)] == ["d", "e"]
 
 
 def test_a_topic_of_policies_without_partitions_is_asked_for_again(cluster: Cluster) -> None:

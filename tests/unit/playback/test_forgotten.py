@@ -54,6 +54,23 @@ def test_ends_are_kept_up_to_the_request_by_which_their_time_is_over(which: int)
         assert (None if found is None else found.name) == (key.decode() if early_ms else None)
 
 
+@pytest.mark.parametrize("early_ms", [0, 1])
+def test_ends_are_kept_for_as_long_as_the_policy_of_their_tenant_says(early_ms: int) -> None:
+    trail = Leaving()
+    trail.set(T0 - HOUR, tenant="demo", remember_ms=HOUR)
+    trail.ask(T0, schedule_id="a/b", at=T0 + 10)
+    trail.step(T0 + 5)
+    trail.run(T0 + 20)
+    (ended,) = [decode_marker(each.row) for each in trail.log if each.row and is_marker(each.row)]
+    until_ms = ended.ended_ms + HOUR
+    trail.ask(until_ms - early_ms, schedule_id="b", at=until_ms + HOUR)
+    trail.step(until_ms + 5)
+    trail.ask(until_ms + 10, schedule_id="c", at=until_ms + HOUR)
+    trail.step(until_ms + 20)
+    found = play(trail, forged(trail, b"demo/a/b")).differs
+    assert (None if found is None else found.name) == ("demo/a/b" if early_ms else None)
+
+
 def done() -> tuple[Leaving, int]:
     """A job that has ended, and when."""
     trail = Leaving()

@@ -124,6 +124,8 @@ def test_without_fires_it_differs_where_it_was_no_later_than_half_way_to_the_nex
         ([schedule(LATER)], True, True, True),
         ([schedule(LATER), schedule(LATER, 2)], True, True, True),
         ([schedule(LATER), None], False, True, False),
+        # What fired may have let it go.
+        ([schedule(LATER, kind="AFTER_ACK", flags=DEPENDS)], True, True, False),
         # Compaction may have removed it.
         ([schedule(LATER)], True, False, False),
     ],

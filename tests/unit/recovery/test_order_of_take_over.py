@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import nullcontext
 from types import SimpleNamespace
 from typing import Any, Final
 
@@ -10,6 +11,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from belfry.kafka.log_bounds import LostRange, OutOfRange
+from belfry.kafka.outcome import Unknown
 from belfry.recovery.reading import ReplayProgress
 from belfry.recovery.stamp import Stamp
 from belfry.recovery.takeover import TakeOver
@@ -60,6 +62,7 @@ class Around:
         self.found, self.upto = found, fenced_at
         self.reading = ReplayProgress()
         self.shown: list[tuple[int, int, int]] = []
+        self.shown_amid_fence = ""
         self.position, self.newest_ms = 0, None
         self.hides, self.holds_records = True, lambda: True
         self.sieve = SimpleNamespace(manifest_at=77, may_be_copies=lambda _offsets: False)
@@ -120,6 +123,9 @@ class Around:
         """Fence."""
         self.journal.append("fence")
         self.upto = len(self.found)
+        self.shown_amid_fence = self.reading.sentence()
+        if error := self.fails.pop("open", None):
+            raise error
 
     def ends(self) -> tuple[int, int]:
         """Where it begins, and where it ends for a reader of what is committed."""
@@ -189,6 +195,17 @@ def test_how_far_it_has_come_is_shown() -> None:
     around.run()
     assert around.shown == [(before, before, before), (len(found), len(found), len(found))]
     assert around.reading.begin == 0
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_what_a_fence_waits_for_is_shown_until_it_is_over(*, fails: bool) -> None:
+    around = Around(*changes())
+    if fails:
+        around.fails["open"] = Unknown("not in time")
+    with pytest.raises(Unknown) if fails else nullcontext():
+        around.run()
+    assert "Kafka has ended the former owner's last transaction" in around.shown_amid_fence
+    assert "of the changelog read" in around.reading.sentence()
 
 
 def test_a_store_is_read_on_from_where_it_ends() -> None:

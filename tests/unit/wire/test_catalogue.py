@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from io import BytesIO
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -168,8 +170,21 @@ def test_a_strange_fingerprint_leads_nowhere() -> None:
 
 
 def test_a_strange_name_is_answered_with_the_names_there_are() -> None:
-    with pytest.raises(KeyError, match="ScheduleRequest, FiredEvent"):
+    with pytest.raises(KeyError) as told:
         catalogue.schema("Schedule")
+    (reason,) = told.value.args
+    assert reason == (
+        "No schema is called 'Schedule'; there are ScheduleRequest, FiredEvent, LifecycleEvent,"
+        " TenantPolicy, AuditEvent."
+    )
+
+
+@pytest.mark.parametrize("name", ["ScheduleRequest", "TenantPolicy", "AuditEvent"])
+def test_fingerprints_of_earlier_releases_lead_to_their_schemas(name: str) -> None:
+    path = Path(__file__).parents[3] / "schemas" / "earlier" / f"io.belfry.{name}.0.1.0.avsc"
+    earlier = json.loads(path.read_bytes())
+    assert earlier != catalogue.schema(name)
+    assert catalogue.by_fingerprint(catalogue.fingerprint_of(earlier)) == earlier
 
 
 @EVERY
@@ -223,8 +238,26 @@ def test_what_is_no_record_is_malformed(body: bytes) -> None:
 
 def test_bytes_after_the_record_are_malformed() -> None:
     body = catalogue.encode("TenantPolicy", MINIMAL["TenantPolicy"])
-    with pytest.raises(MalformedError, match=r"3 of \d+ bytes follow"):
+    with pytest.raises(MalformedError) as told:
         catalogue.own_reader("TenantPolicy").read(body + b"abc")
+    assert str(told.value) == (
+        f"3 of {len(body) + 3} bytes follow the io.belfry.TenantPolicy: the schema id or"
+        " fingerprint names another schema than the one it was written with."
+    )
+
+
+def test_what_is_wrong_with_a_record_is_told_in_200_characters_at_most() -> None:
+    reader = catalogue.own_reader("TenantPolicy")
+    with pytest.raises(MalformedError) as told:
+        reader.read(b"\2\xff")
+    assert str(told.value) == (
+        "2 bytes are no io.belfry.TenantPolicy of their writer's schema: UnicodeDecodeError:"
+        " 'utf-8' codec can't decode byte 0xff in position 0: invalid start byte"
+    )
+    other = RecordReader("TenantPolicy", catalogue.schema("ScheduleRequest"))
+    with pytest.raises(MalformedError) as told:
+        other.read(catalogue.encode("ScheduleRequest", MINIMAL["ScheduleRequest"]))
+    assert len(str(told.value).partition("Error: ")[2]) == 200
 
 
 def test_another_record_is_malformed() -> None:

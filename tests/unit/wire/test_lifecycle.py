@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from dataclasses import fields, replace
+from typing import Any
 
 import pytest
 
@@ -14,8 +15,10 @@ from belfry.wire.lifecycle import (
     LifecycleEvent,
     decode_lifecycle,
     encode_lifecycle,
+    encode_record,
     generation_in,
     headers_of,
+    record_of,
 )
 
 RICH = LifecycleEvent(
@@ -53,6 +56,39 @@ def test_the_generation_travels_in_a_header_that_old_readers_pass_over() -> None
     assert generation_in([*headers_of(told)]) == 2**31 - 1
     for forged in (None, b"", b"x", b"-1", b"9" * 999):
         assert generation_in([("belfry-generation", forged)]) is None
+
+
+def test_a_generation_has_ten_digits_at_most_and_the_first_that_is_one_counts() -> None:
+    def told(*values: bytes | None) -> int | None:
+        return generation_in([("other", b"1"), *(("belfry-generation", each) for each in values)])
+
+    assert headers_of(replace(RICH, generation=7)) == [("belfry-generation", b"7")]
+    assert told(b"9" * 10) == 9_999_999_999
+    assert told(b"9" * 11) is None
+    assert told(None, b"x", b"5", b"6") == 5
+    assert generation_in(None) is None
+
+
+@pytest.mark.parametrize("bits", [0, 5, 6, 7, 12, 13, 14, 20, 34, 48, 62, 63])
+def test_numbers_of_any_size_are_written_as_by_fastavro(bits: int) -> None:
+    for number in (2**bits - 1, 2**bits, -(2**bits), -(2**bits) - 1):
+        if -(2**63) <= number < 2**63:
+            event = replace(RICH, version=number, at=number, due_at=number, source_offset=number)
+            assert encode_lifecycle(event) == encode_record(record_of(event))
+
+
+@pytest.mark.parametrize("size", [0, 63, 64, 8_191, 8_192])
+def test_texts_of_any_size_are_written_as_by_fastavro(size: int) -> None:
+    event = replace(RICH, tenant="t" * size, schedule_id="é" * (size // 2), reason="r" * size)
+    assert encode_lifecycle(event) == encode_record(record_of(event))
+
+
+def test_what_is_null_is_written_as_by_fastavro() -> None:
+    for name in ("request_id", "fire_id", "version", "due_at", "code", "reason", "target",
+                 "attempt", "source_topic", "source_partition", "source_offset"):  # fmt: skip
+        nothing: dict[str, Any] = {name: None}
+        event = replace(RICH, **nothing)
+        assert encode_lifecycle(event) == encode_record(record_of(event))
 
 
 def test_outcomes_are_those_of_the_schema() -> None:

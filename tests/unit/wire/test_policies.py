@@ -16,6 +16,8 @@ from belfry.wire.policies import (
     encode_policy,
     http_target,
     problems,
+    reason_header,
+    reason_of,
 )
 
 RICH = TenantPolicy(
@@ -91,6 +93,21 @@ def test_targets_of_requests_are_the_same() -> None:
     assert http_target(read["http_targets"][0]) == HttpTarget(
         "https://example.com", headers=(("h", "v"),)
     )
+
+
+def test_lists_come_back_as_they_were_written() -> None:
+    policy = replace(RICH, secret_refs=("env:A", "env:B"))
+    assert decode_policy(encode_policy(policy)) == policy
+
+
+def test_the_reason_of_a_policy_is_a_header_of_its_own() -> None:
+    assert reason_header(None) == []
+    assert reason_header("") == [("belfry-policy-reason", b"")]
+    assert reason_header("é \ud800") == [("belfry-policy-reason", b"\xc3\xa9 ?")]
+    assert reason_of([("other", b"x"), *reason_header("why"), *reason_header("more")]) == "why"
+    assert reason_of([("belfry-policy-reason", b"\xff")]) == "\ufffd"
+    assert reason_of([("belfry-policy-reason", None)]) is None
+    assert reason_of([("other", b"x")]) is None
 
 
 @pytest.mark.parametrize("policy", [RICH, TenantPolicy("demo")], ids=["rich", "default"])

@@ -103,6 +103,35 @@ def test_a_writer_whose_fields_are_none_of_ours_is_refused_when_it_is_read(
     assert found.reason.startswith("Not readable as ScheduleRequest: ")
 
 
+def test_what_a_writer_of_no_request_is_told_by() -> None:
+    code = "schema_not_a_request"
+    tenant, schedule_id, *_ = OURS["fields"]
+    for fields, lacks in (
+        ([], "schedule_id and tenant"),
+        ([tenant], "schedule_id"),
+        ([schedule_id], "tenant"),
+    ):
+        reason = f"The writer's schema is no ScheduleRequest: it lacks {lacks}."
+        assert reading_of({**OURS, "fields": fields}) == Rejection(code, reason)
+    odd = {**OURS, "fields": [tenant, schedule_id, {"name": "odd"}]}
+    assert reading_of(odd) == Rejection(
+        "schema_unsafe",
+        "The writer's schema is not decoded: it is no valid Avro schema (SchemaParseException:"
+        " Record field 'odd' is missing 'type').",
+    )
+    safe: Any = reading_of({**OURS, "fields": [tenant, schedule_id]})
+    assert (safe.ours, safe.bounds.problem(b"\2t\2a")) == (catalogue.plain(NAME), "")
+
+
+def test_what_fastavro_fails_at_is_told_as_well(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(_writer: object) -> bytes:
+        raise ValueError("odd")
+
+    monkeypatch.setattr(catalogue, "fingerprint_of", fails)
+    expected = Rejection("schema_not_a_request", "The writer's schema is unreadable: odd")
+    assert reading_of(OURS) == expected
+
+
 def test_a_value_as_large_as_may_be_is_read_the_quick_way_too(reader: RequestReader) -> None:
     def of(size: int) -> bytes:
         fields = {"tenant": "demo", "schedule_id": "a", "at": T0, "payload": b"p" * size}

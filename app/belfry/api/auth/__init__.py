@@ -1,1 +1,1 @@
-"""Who asks: keys, tokens, roles, and how often somebody may ask."""
+"""Callers: keys, tokens, roles, and the rate of their calls."""

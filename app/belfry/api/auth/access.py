@@ -1,9 +1,8 @@
-"""Who asks: an API key or a token stands for a caller.
+"""The authenticator: an API key or a token stands for a caller.
 
 A caller shows a bearer token: an API key of belfry's (`keys.py`) or a token of an OpenID provider
-(`oidc.py`).  What a caller may do says `principal.py`.
-Where neither is configured, the port opens on loopback only, and each caller that reaches it may do
-all.
+(`oidc.py`).  `principal.py` has the rights of a caller. If neither is configured, the port opens on
+loopback only, and each caller that reaches it may do everything.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ class TokenVerifier(Protocol):
     """Knows one kind of token."""
 
     async def principal(self, token: str) -> Principal | None:
-        """Who the token stands for; None where it is not of this kind.
+        """The caller that the token stands for; None if it is not of this kind.
 
         Raises `Problem` for one that is of this kind and not good.
         """
@@ -45,7 +44,7 @@ class Gate:
 
     @property
     def is_open(self) -> bool:
-        """Whether nobody is asked who they are."""
+        """Whether callers need no key and no token."""
         return not self._verifiers
 
     def used(self, principal: Principal, address: str) -> None:
@@ -58,7 +57,7 @@ class Gate:
         return [] if self._keys is None else self._keys.rows()
 
     async def admit(self, authorization: str | None) -> Principal:
-        """Who an `Authorization` header stands for; raises `Problem`."""
+        """The caller that an `Authorization` header stands for; raises `Problem`."""
         if self.is_open:
             return ANYBODY
         scheme, _, token = (authorization or "").partition(" ")

@@ -70,7 +70,7 @@ def id_of(digest: str) -> str:
 
 
 class KeyUses:
-    """What this worker has seen of each key; one event loop writes it, and anybody reads it."""
+    """Uses of each key at this worker; one event loop writes them, and any thread reads them."""
 
     def __init__(self) -> None:
         self._uses: dict[str, _Use] = {}
@@ -87,14 +87,14 @@ class KeyUses:
         self._of(digest).refused += 1
 
     def _of(self, digest: str) -> _Use:
-        # Only digests of the list come here, so nobody can fill this.
+        # Only digests of the list come here, so callers cannot make it grow.
         found = self._uses.get(digest)
         if found is None:
             found = self._uses[digest] = _Use()
         return found
 
     def row(self, digest: str, row: KeyRow) -> KeyRow:
-        """A key with how it was used; `row` itself for one that nobody has shown yet."""
+        """A key with its uses; `row` itself for a key that no caller has shown yet."""
         use = self._uses.get(digest)
         if use is None:
             return row
@@ -109,7 +109,7 @@ class KeyUses:
             del self._uses[each]
 
     def warn(self, rows: Iterable[KeyRow], now_ms: float) -> None:
-        """Say which keys end soon, each once a day; a line of the log, and nothing more."""
+        """Log which keys end soon, each once a day."""
         for row in rows:
             said_ms = self._said_ms.get(row.id)
             if row.state(now_ms) != "expiring" or row.expires_ms is None:

@@ -5,8 +5,8 @@
 
 The list is a JSON file that is looked at again when it changes, or a setting.  To rotate a key, add
 the new one beside the old one under the same name, move the callers, and take the old one out.  A
-key has 256 random bits, so a plain hash is enough: there is nothing to guess, and a digest that is
-looked up tells by its time of nothing but other digests.
+key has 256 random bits, so a plain hash is enough: nobody can guess a key, and the time of a lookup
+reveals only other digests.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ log = structlog.get_logger(__name__)
 
 
 class KeyEntry(BaseModel):
-    """One key as it is kept: whose it is, and what it opens."""
+    """One key as it is kept: its name, its role, its tenants and its end."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -47,7 +47,7 @@ class KeyEntry(BaseModel):
     requests_per_second: float | None = Field(None, ge=1, le=1_000_000)
 
     def principal(self) -> Principal:
-        """Whom the key stands for."""
+        """The caller that the key stands for."""
         rate = self.requests_per_second
         return Principal(self.name, tuple(self.tenants), self.role, rate, self.sha256)
 
@@ -65,12 +65,12 @@ _Known = dict[str, tuple[Principal, int | None]]
 
 
 def new_key() -> str:
-    """A key that nobody has."""
+    """A new key."""
     return PREFIX + token_urlsafe(32)
 
 
 def digest(key: str) -> str:
-    """What is kept of a key."""
+    """The digest that is kept of a key."""
     return sha256(key.encode(errors="replace")).hexdigest()
 
 
@@ -90,8 +90,8 @@ def read_keys(text: str | bytes, source: str) -> _Known:
 class ApiKeys:
     """Verifies API keys; a file is read again when it has changed.
 
-    It belongs to the port's event loop. A file that cannot be read any more changes nothing: the
-    keys that were good stay good, so that a slip of an editor locks nobody out.
+    It belongs to the port's event loop. If the file cannot be read any more, the present keys stay
+    good, so that a slip of an editor locks nobody out.
     """
 
     def __init__(self, given: str | None, path: Path | None, now_ms: Callable[[], float]) -> None:
@@ -109,8 +109,8 @@ class ApiKeys:
         self._warn()
 
     async def principal(self, token: str) -> Principal | None:
-        """Who a key stands for, or None: a text without the prefix, an unknown key, or one that has
-        ended.
+        """The caller of a key, or None: for a text without the prefix, an unknown key, or an ended
+        one.
 
         A token without the prefix is left to the next verifier, and costs no hash.
         """
@@ -128,7 +128,7 @@ class ApiKeys:
         return None
 
     def used(self, principal: Principal, address: str) -> None:
-        """A caller was admitted from this address by what it showed."""
+        """A caller was admitted from this address by its key or token."""
         if principal.key is not None:
             self.uses.used(principal.key, address, self._now_ms())
 

@@ -32,7 +32,7 @@ LEEWAY_S: Final = 30
 
 @dataclass(frozen=True, slots=True)
 class Provider:
-    """An issuer, whom its tokens are for, where its keys lie, and the claims that bind."""
+    """An issuer, the audience of its tokens, the place of its keys, and the claims that bind."""
 
     issuer: str
     audience: str
@@ -49,7 +49,7 @@ class Tokens:
         self._keys = ProviderKeys(partial(published, provider.issuer, provider.jwks_url))
 
     async def principal(self, token: str) -> Principal | None:
-        """Who a token stands for; None for what is no JWT.
+        """The caller that a token stands for; None if the token is not a JWT.
 
         Raises `Problem` for a bad one, and where the provider's keys cannot be fetched.
         """
@@ -68,13 +68,13 @@ class Tokens:
         except jwt.PyJWTError as error:
             raise unauthorized(f"The token is not good: {error}.") from None
         except (TypeError, ValueError):
-            # What PyJWT says of a key of another kind, such as an elliptic curve's for RS256.
+            # The error of PyJWT for a key of another kind, such as an elliptic curve's for RS256.
             detail = "The token is not good: its alg is not one of the key that it names."
             raise unauthorized(detail) from None
         return self._bound(claims)
 
     async def _key_of(self, token: str) -> Any:
-        """The published key that a token names; raises `Problem` where there is none."""
+        """The published key that a token names; raises `Problem` if there is no such key."""
         key_id = jwt.get_unverified_header(token).get("kid")
         try:
             key = await self._keys.key(key_id) if key_id else None
@@ -92,9 +92,7 @@ class Tokens:
         return key.key
 
     def _bound(self, claims: dict[str, Any]) -> Principal:
-        """Whom the claims of a good token stand for; raises `Problem` where no role is among
-        them.
-        """
+        """The caller that the claims of a good token stand for; raises `Problem` without a role."""
         tenants = _texts(claims.get(self._provider.tenants_claim))
         roles = [
             Role(text) for text in _texts(claims.get(self._provider.roles_claim)) if text in _ROLES

@@ -1,13 +1,13 @@
-"""A caller: who it is, what it may do, and the refusals of those who may not.
+"""A caller: its name, its rights, and the refusals for missing rights.
 
 A caller is bound to tenants and to one role or more; a role includes those before it:
 
     read       look at schedules, histories, statistics and the cluster
     schedule   create, change, cancel, pause, resume, trigger, dry-run
-    admin      set what is a tenant's own of the policies of the tenants that it is bound to
-    operate    where it is bound to all tenants (`*`): set and remove policies as a whole
+    admin      set the tenants' own fields in policies of the tenants that it is bound to operate
+    if bound to all tenants (`*`): set and remove policies as a whole
 
-One who operates some tenants alone is their admin.
+A caller that operates only some tenants is their admin.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ WHOLE: Final = "*"
 
 
 class Role(StrEnum):
-    """What a caller may do; each includes those before it."""
+    """The role of a caller; each includes those before it."""
 
     READ = "read"
     SCHEDULE = "schedule"
@@ -41,7 +41,7 @@ class Principal:
 
     A tenant is a name, or the beginning of names followed by ``*``.  `per_second` are the calls
     that it may make; None: as many as all others.  `key` is the digest of the API key that it
-    showed, and no part of who it is.
+    showed, and not a part of its identity.
     """
 
     name: str
@@ -52,7 +52,7 @@ class Principal:
 
     @property
     def reaches_all(self) -> bool:
-        """Whether the caller is bound to no tenant, so that it may see what concerns them all."""
+        """Whether the caller is bound to no tenant, so that it may see data on all."""
         return WHOLE in self.tenants
 
     def may(self, role: Role) -> bool:
@@ -61,9 +61,9 @@ class Principal:
 
     @property
     def is_platform(self) -> bool:
-        """Whether the caller sets what one tenant must not set for itself.
+        """Whether the caller may set fields that a tenant must not set for itself.
 
-        Who is bound to some tenants could take from all others by it.
+        A caller that is bound to some tenants could harm all others by them.
         """
         return self.role is Role.OPERATE and WHOLE in self.tenants
 
@@ -79,17 +79,17 @@ ANYBODY: Final = Principal("anybody", (WHOLE,), Role.OPERATE)
 
 
 def unauthorized(detail: str) -> Problem:
-    """The refusal of a caller who has not said who it is."""
+    """The refusal of a caller without a key or token."""
     return Problem(HTTPStatus.UNAUTHORIZED, detail, "unauthorized", CHALLENGE)
 
 
 def forbidden(detail: str) -> Problem:
-    """The refusal of a caller who may not do what it asks for."""
+    """The refusal of a caller without the right for its call."""
     return Problem(HTTPStatus.FORBIDDEN, detail, "forbidden")
 
 
 def check(principal: Principal, role: Role, tenant: str | None) -> None:
-    """Refuse what a caller may not do; raises `Problem`."""
+    """Refuse a call without the right for it; raises `Problem`."""
     if not principal.may(role):
         raise forbidden(f"{principal.name} has the role {principal.role}; this takes {role}.")
     if tenant is not None and not principal.reaches(tenant):

@@ -2,13 +2,13 @@
 
     id of a key ─ kept ───────► the key, at once
         │ not kept, or too old
-        └─► fetch, in a thread of its own, once for all who wait
+        └─► fetch, in a thread of its own, once for all waiting callers
               ├─ it is there ─► the key
               ├─ it is not ───► none; not fetched again for half a minute, for no caller and no id
               └─ no answer ───► `KeysUnavailable`; not fetched again for a second
 
-A caller that shows a token names an id, so ids that nobody has must neither ask the provider over
-and over nor hold up those whose keys are kept.
+A caller that shows a token names an id, so unknown ids must neither cause calls to the provider
+over and over nor hold up callers with known keys.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class ProviderKeys:
         self._fetching: asyncio.Task[None] | None = None
 
     async def key(self, key_id: str) -> jwt.PyJWK | None:
-        """The key of this id, None where none is published; raises `KeysUnavailable`."""
+        """The key of this id, or None if none is published; raises `KeysUnavailable`."""
         if self._kept(key_id) is None and self._now_s() >= self._quiet_until_s:
             await self._fetched()
         found = self._kept(key_id)
@@ -70,7 +70,7 @@ class ProviderKeys:
         return self._keys.get(key_id) if self._now_s() < self._kept_until_s else None
 
     async def _fetched(self) -> None:
-        """Fetch, or wait for the fetch that is under way; who waits no more does not end it."""
+        """Fetch, or wait for the fetch that is under way; a caller that leaves does not end it."""
         if self._fetching is None:
             self._fetching = asyncio.create_task(self._fetch_once())
         await asyncio.shield(self._fetching)

@@ -23,8 +23,8 @@ MOST_NAMES: Final = 10_000
 class TokenBuckets:
     """A bucket of tokens for each name: `per_second` flow in, a second's worth is kept.
 
-    What costs more than is left is let in while a token is there, and the name waits for the rest
-    afterwards: a request of many lines is paid for, however large it is.
+    A call that costs more than the rest is let in if one token is left, and the name waits for the
+    other tokens afterwards: so a request of many lines is paid for, however large it is.
     """
 
     def __init__(self, per_second: float) -> None:
@@ -44,7 +44,7 @@ class TokenBuckets:
         return 0.0 if left >= 1 else (1 - left) / rate
 
     def take(self, name: str, now_ms: float, per_second: float | None = None) -> float:
-        """Take a token; returns the seconds to wait where there is none, else 0."""
+        """Take a token; returns the seconds to wait if there is none, else 0."""
         rate = per_second or self._per_second
         left = self._now(name, now_ms, rate)
         if left < 1:
@@ -74,7 +74,7 @@ class TokenBuckets:
 
 
 class FailedTokens:
-    """Addresses that showed tokens which are worth nothing, and tokens that were good there.
+    """Addresses that showed bad tokens, and tokens that were good there.
 
     An address with too many failures is refused before its token is looked at.  Tokens that were
     good at that address since its first failure go on: others may share it, behind a proxy say.
@@ -93,11 +93,11 @@ class FailedTokens:
         return 0.0 if wait_s == 0 or self._mark(address, shown) in self._good else wait_s
 
     def failed(self, address: str, now_ms: float) -> None:
-        """What was shown is worth nothing."""
+        """The shown token is bad."""
         self._rate.charge(address, 1, now_ms)
 
     def worked(self, address: str, shown: str | None) -> None:
-        """What was shown is good."""
+        """The shown token is good."""
         if address in self._rate:
             self._good[self._mark(address, shown)] = None
             if len(self._good) > MOST_NAMES:

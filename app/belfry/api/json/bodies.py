@@ -1,4 +1,4 @@
-"""What callers send: JSON in the names of `ScheduleRequest`, strictly read.
+"""Bodies of callers: JSON in the names of `ScheduleRequest`, strictly read.
 
 Bytes come as ``…_text``, ``…_base64`` or, for payloads, ``payload_json``; instants as RFC 3339 with
 an offset or as epoch milliseconds. Which kind of schedule it is may be left out: one of `at`,
@@ -8,8 +8,8 @@ an offset or as epoch milliseconds. Which kind of schedule it is may be left out
     ─► fields(): {"kind": "AFTER", "delay_ms": 300000, "payload": b'{"state":"unpaid"}', …}
 
 The fields are those of the table in `schedules/fields.py`, and a test sees that none is missing.
-What is checked here is form: types, lengths, one way to say a thing. What a request means is judged
-by the same rules as any other (`schedules/`), which the routes ask before they write.
+This module checks form: types, lengths, one way to say a thing. The rules of `schedules/` judge the
+meaning, as for any other request; the routes ask them before they write.
 
 The docstrings of models, and the descriptions of their fields, are the text of the OpenAPI
 document.
@@ -167,7 +167,7 @@ class ScheduleBody(DefinitionBody):
 
 
 def _bytes(text: str | None, base64: str | None) -> bytes | None:
-    """Bytes of a text or of base64; None for neither."""
+    """Bytes of a text or of base64; None without either."""
     if base64 is not None:
         return b64decode(base64)
     return None if text is None else text.encode()

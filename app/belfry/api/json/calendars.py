@@ -29,7 +29,7 @@ Date = Annotated[str, StringConstraints(pattern=r"^\d{4}-\d{2}-\d{2}$")]
 
 
 class CalendarBody(Strict):
-    """The days off of a calendar; they take the place of those that it has."""
+    """The days off of a calendar; they replace its present ones."""
 
     days: Annotated[list[Date], Field(max_length=MOST_DAYS)] = Field(
         default_factory=list, description="Dates, such as 2026-12-25."
@@ -66,8 +66,7 @@ class CalendarsAnswer(BaseModel):
 
 
 def calendar_part(name: str, row: CalendarRow) -> dict[str, Any]:
-    """What one partition tells of a calendar; `merged_calendar` takes these, also from other
-    workers.
+    """One partition's facts on a calendar; `merged_calendar` takes these, also from other workers.
 
     Instants are epoch ms, and days are as the answer has them.
     """

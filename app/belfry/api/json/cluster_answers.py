@@ -1,7 +1,7 @@
 """Shapes of the JSON answer of `/v1/cluster`: each worker, its partitions, standbys, take-overs.
 
-What a worker says of its partitions is what its health says as well (`worker_answers.py`), and a
-caller that is bound to some tenants gets the same shape with nulls.
+A worker tells the same of its partitions here as in its health (`worker_answers.py`), and a caller
+that is bound to some tenants gets the same shape with nulls.
 
 One worker reads the answers of another (`routes/cluster.py`), which may be of another release. If
 that one's answer lacks a field that has no default here, its worker is shown as silent.
@@ -23,7 +23,7 @@ class TakeOverAnswer(BaseModel):
     partition: int
     at: str = Field(description="When it was owned.")
     took_seconds: float = Field(description="From the begin of the take-over until then.")
-    former: str | None = Field(description="Whose it was; null where that is not known.")
+    former: str | None = Field(description="The former owner; null if it is not known.")
     cause: str = Field(
         description="`owner_silent`: a standby took it ahead of the group; `owner_gone`: that one"
         " is not in the group any more; `owner_leaving`: it stops, or is unfit; `moved`: shares"
@@ -37,7 +37,7 @@ class TakeOverAnswer(BaseModel):
 
     @classmethod
     def of(cls, entry: TakeOverEntry, *, full: bool = True) -> TakeOverAnswer:
-        """The answer that shows a take-over; without what tells of others' load unless `full`."""
+        """The answer that shows a take-over; without figures on others' load unless `full`."""
         taken, former, cause = entry
         return cls(
             partition=taken.partition,
@@ -102,7 +102,7 @@ class StandbyAnswer(BaseModel):
 
     @classmethod
     def of(cls, view: StandbyView, *, full: bool = True) -> StandbyAnswer:
-        """The answer that shows a standby; without what tells of others unless `full`."""
+        """The answer that shows a standby; without figures on others' load unless `full`."""
         return cls(
             partition=view.partition,
             warm=view.warm,

@@ -1,4 +1,4 @@
-"""Conditions of a change: which version a schedule has to have, or that there is none."""
+"""Conditions of a change: the version that a schedule must have, or that it must not exist."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ class Match(BaseModel):
 class Conditions(Match):
     """The same, or that it must not be there."""
 
-    if_none_match: str | None = Field(None, description="`*`: only if there is none.")
+    if_none_match: str | None = Field(None, description="`*`: only if there is no such schedule.")
 
 
 def expected_version(if_match: str | None) -> int | None:
-    """What an `If-Match` expects, as `expected_version` holds it; raises `Problem` for nonsense.
+    """The version that an `If-Match` expects, as in `expected_version`; raises `Problem`.
 
     An ETag of belfry's names generation and version.  A version alone matches any generation.
     """

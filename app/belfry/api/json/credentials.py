@@ -18,7 +18,7 @@ WARNING: Final = "belfry-warning"
 
 
 def warning_of(fields: Mapping[str, Any]) -> str | None:
-    """What to tell of the targets of a request, or None."""
+    """A warning about the targets of a request, or None."""
     given = fields["http_targets"]
     pairs = [(each["name"], each["value"]) for target in given for each in target["headers"]]
     return literal_warning(literal_credentials(pairs)) if pairs else None

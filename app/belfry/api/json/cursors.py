@@ -1,4 +1,4 @@
-"""Cursors: where a list goes on, as a text that means nothing to anybody else.
+"""Cursors: the place where a list goes on, as an opaque text.
 
 A cursor holds the partition and the key behind which to go on, and a digest of the question: with
 another question it is refused, since it would skip or repeat.  It grants nothing; the range that a
@@ -18,7 +18,7 @@ _CHECK_BYTES: Final = 6
 
 
 def question(*parts: object) -> bytes:
-    """A digest of what is asked for."""
+    """A digest of the question."""
     return blake2b(repr(parts).encode(errors="replace"), digest_size=_CHECK_BYTES).digest()
 
 
@@ -28,9 +28,9 @@ def write_cursor(asked: bytes, partition: int, key: bytes) -> str:
 
 
 def read_cursor(cursor: str, asked: bytes) -> tuple[int, bytes]:
-    """Partition and key; raises `Problem` for what is no cursor of this question.
+    """Partition and key; raises `Problem` if the text is not a cursor of this question.
 
-    A caller that knows a cursor can make others of it, so neither is more than a place to begin at.
+    A caller that knows a cursor can make others of it, so both are only a place to begin at.
     """
     try:
         raw = urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4))

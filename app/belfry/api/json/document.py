@@ -1,4 +1,4 @@
-"""The OpenAPI document: what FastAPI cannot see for itself, and what it is to say.
+"""The OpenAPI document: facts that FastAPI cannot see for itself, and descriptions.
 
 Answers are made as bytes and bodies are read by hand, so routes name their models here.
 `openapi.py` writes the document.
@@ -66,7 +66,7 @@ def problems(*statuses: int) -> Responses:
 
 
 def problems_at_the_door() -> Responses:
-    """The problems of routes that are for everybody, and read nothing but an address."""
+    """The problems of routes that are for everybody, and that read only an address."""
     return _problems(set(AT_THE_DOOR))
 
 

@@ -1,8 +1,7 @@
 """Lifecycle events as histories show them.
 
-A history keeps events in the form in which they were told (`history/`), so an answer copies them:
-names are those of the schema `LifecycleEvent`, instants are RFC 3339, and what does not apply is
-null.
+A history keeps lifecycle events in their own form (`history/`), so an answer copies them: names are
+those of the schema `LifecycleEvent`, instants are RFC 3339, and fields that do not apply are null.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Hosts of webhooks in answers: those that are silent, and those that somebody has broken."""
+"""Hosts of webhooks in answers: silent ones, and those that an operator has broken."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ class DeliveryHostAnswer(BaseModel):
 
     host: str = Field(description="Its name, with the port where the address has one.")
     worker_id: str = Field(
-        description="Who found it silent; of what is broken, who was asked: it holds for all."
+        description="The worker that found it silent; for a break, which holds for all, the"
+        " asked worker."
     )
     state: Literal["silent", "broken"] = Field(
         description="`silent`: its circuit breaker is open; `broken`: somebody has broken it."
@@ -24,10 +25,10 @@ class DeliveryHostAnswer(BaseModel):
     since: str
     tried_at: str | None = Field(description="The last post, or delivery that was postponed.")
     next_try_at: str | None = Field(
-        description="Nothing is posted before; null where its next delivery is tried."
+        description="No post is sent before; null if its next delivery is tried."
     )
-    reason: str | None = Field(description="What the last post came to; or why it was broken.")
-    by: str | None = Field(None, description="Who has broken it.")
+    reason: str | None = Field(description="The result of the last post; or why it was broken.")
+    by: str | None = Field(None, description="The caller that has broken it.")
 
 
 class DeliveryHostsAnswer(BaseModel):

@@ -34,7 +34,7 @@ RANGE = ("range_from", "range_until")
 
 
 class JobBody(Strict):
-    """What a job does with which schedules; without a filter, with all that wait."""
+    """What a job does with which schedules; without a filter, with all pending ones."""
 
     job: Text | None = Field(None, description="Id of the job; without one it gets a new one.")
     action: Action
@@ -84,7 +84,7 @@ class PreviewJobAnswer(BaseModel):
     first: str | None = Field(None, description="The first of them.")
     last: str | None = Field(None, description="The last of them.")
     key: str | None = Field(
-        None, description="REKEY: id of the key under which those that match are not."
+        None, description="REKEY: id of the new key; schedules under any other key match."
     )
     sealed_elsewhere: int | None = Field(
         None,
@@ -115,7 +115,7 @@ class JobAnswer(BaseModel):
     matched: int = Field(description="Schedules that fitted the filter; the sum of the next three.")
     # Schedules that were changed as asked for.
     done: int
-    unchanged: int = Field(description="Those that were as asked for already.")
+    unchanged: int = Field(description="Schedules that were already as asked for.")
     refused: int
     fired: int = Field(description="BACKFILL: occurrences that it has fired.")
     refusals: dict[str, int] = Field(description="The codes of refusals.")
@@ -128,7 +128,7 @@ class JobsAnswer(BaseModel):
 
 
 def part(job: str, row: JobRow) -> dict[str, Any]:
-    """What one partition tells of a job; it travels to the worker that was asked."""
+    """One partition's facts on a job; they travel to the worker that was asked."""
     return {**row._asdict(), "job": job, "matched": row.matched}
 
 
@@ -168,7 +168,7 @@ def merged(tenant: str, parts: Sequence[dict[str, Any]], now_ms: int) -> dict[st
 
 
 def _asked(spec: BulkSpec | Rejection) -> dict[str, Any]:
-    """What a job was asked for; a later release may have begun one that is not read here.
+    """The request for a job; a later release may have begun one that is not read here.
 
     Only the parts of the filter that were given are shown, so `{}` is a job on all that wait.
     """

@@ -1,4 +1,4 @@
-"""Key groups in answers: how those stand that are not simply at home, and what moves them."""
+"""Key groups in answers: the state of groups that are away from home or moving."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class KeyGroupAnswer(BaseModel):
     )
     lies: int = Field(description="The partition where it lies, or that it leaves.")
     goes: int | None = Field(description="The partition that it goes to; null where it rests.")
-    move: int = Field(description="What names the last move: mostly the offset of its record.")
+    move: int = Field(description="The id of the last move: mostly the offset of its record.")
     records: int = Field(description="How many records of rows have left, or come.")
     waiting: int = Field(description="Requests that wait at the home, up to 100000.")
 
@@ -54,7 +54,7 @@ class MoveEndAnswer(BaseModel):
 
 
 class SeenRowAnswer(BaseModel):
-    """What one partition knows of a group; for other workers."""
+    """One partition's facts on a group; for other workers."""
 
     partition: int
     group: int
@@ -105,7 +105,7 @@ class KeyGroupsAnswer(BaseModel):
         default_factory=list, description="The last moves that ended, while their owners live."
     )
     missing: list[int] = Field(
-        default_factory=list, description="Partitions of which nobody has told."
+        default_factory=list, description="Partitions of which no worker has told."
     )
     refusing: list[str] = Field(
         default_factory=list, description="Workers that do not let key groups move."

@@ -48,7 +48,7 @@ class LastFireAnswer(BaseModel):
 class FireCountsAnswer(BaseModel):
     """How the occurrences of a schedule went since its rule is as it is, at every lifecycle level.
 
-    Shares are null where there is nothing to divide by.
+    Shares are null if there is nothing to divide by.
     """
 
     fired: int

@@ -1,8 +1,9 @@
 """JSON of callers: bodies to values, read strictly, and values back to the bytes that are sent.
 
-What cannot be read is refused with a sentence that says where.  What is written is judged as well:
-the writer takes integers of 64 bits, and writes what is no number (`NaN`, `Infinity`, and a literal
-such as `1e400` that is read as one) as null.  A value that would arrive as another one is refused.
+A body that cannot be read is refused with a sentence that says where. Values are also judged for
+writing: the writer takes integers of 64 bits, and writes a float that is not a number (`NaN`,
+`Infinity`, and a literal such as `1e400` that is read as one) as null. A value that would arrive as
+another one is refused.
 """
 
 from __future__ import annotations
@@ -33,8 +34,8 @@ _SHOWN_DIGITS: Final = 30
 def read_json(raw: bytes, kind: type[B]) -> B:
     """A value from JSON; raises `Problem`.
 
-    What is no JSON is 400 `bad_json`; JSON that does not fit is 422 `bad_body`, with the place of
-    each mistake.
+    A text that is not JSON is 400 `bad_json`; JSON that does not fit is 422 `bad_body`, with the
+    place of each mistake.
     """
     try:
         return kind.model_validate_json(raw)
@@ -94,7 +95,7 @@ def json_bytes(value: JsonValue) -> bytes:
         written = orjson.dumps(value)
     except orjson.JSONEncodeError as error:
         raise ValueError(_unwritable(value) or f"it cannot be written as JSON: {error}") from None
-    # Only what was written as null may have been something else before.
+    # Only a value that was written as null may have been another one before.
     fault = _unwritable(value) if b"null" in written else ""
     if fault:
         raise ValueError(fault)
@@ -112,8 +113,8 @@ def _unwritable(whole: JsonValue) -> str:
             left += [(f"{place}.{number}", each) for number, each in enumerate(value)]
         elif isinstance(value, float) and not isfinite(value):
             return (
-                f"{_at(place)}{value} is no number in JSON, and neither is one beyond 1e308:"
-                " send null or a text"
+                f"{_at(place)}{value} is not a number in JSON; one beyond 1e308 is not allowed"
+                " either: send null or a text"
             )
         elif isinstance(value, int) and not _LEAST_INTEGER <= value <= _MOST_INTEGER:
             given = str(value)

@@ -25,7 +25,7 @@ class PreviewBody(TriggerBody):
     """A rule, and how much of it to show."""
 
     tenant: Text | None = Field(
-        None, description="Whose schedule it is to be: H and `calendar` depend on it."
+        None, description="Tenant of the future schedule: H and `calendar` depend on it."
     )
     schedule_id: Text | None = Field(None, description="Which one: H depends on it.")
     count: int = Field(10, ge=1, le=1000, description="Instants to show.")
@@ -52,7 +52,7 @@ class WarningAnswer(BaseModel):
 
 
 class PreviewAnswer(BaseModel):
-    """A rule in words, its next instants, and what to know about them."""
+    """A rule in words, its next instants, and remarks on them."""
 
     words: str
     timezone: str
@@ -61,7 +61,7 @@ class PreviewAnswer(BaseModel):
 
 
 def shown(found: Preview) -> dict[str, Any]:
-    """A preview as it is answered: what `PreviewAnswer` describes, as plain values."""
+    """A preview as it is answered: plain values in the shape of `PreviewAnswer`."""
     return {
         "words": found.words,
         "timezone": found.timezone,

@@ -1,12 +1,13 @@
-"""What an address says: names in its path, what callers may add to it, and conditions in headers.
+"""Parts of an address: names in its path, parameters of callers, and conditions in headers.
 
 *Names* are decoded once, and only after the path has been split: a schedule's id may hold slashes.
 The guard leaves the paths of the API as they were written, so ``order%2F4711`` is one segment,
 which cannot be taken for ``order/4711/pause``; an id whose last part is no action may also be
 written with plain slashes.
 
-*Conditions*: `If-Match` and `If-None-Match` (RFC 9110, section 13) say what a schedule has to be
-for a change to count.  A condition that is not met is a conflict, and nothing is changed:
+*Conditions*: `If-Match` and `If-None-Match` (RFC 9110, section 13) name the version that a schedule
+must have for a change to count. A condition that is not met is a conflict, and the schedule stays
+as it is:
 
     If-Match: "1234567.3"    this generation in its third version
     If-Match: "3"            the third version of any generation

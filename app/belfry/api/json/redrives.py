@@ -1,4 +1,4 @@
-"""Redrive as JSON: which records are sent again, and what came of one slice of them.
+"""Redrive as JSON: which records are sent again, and the result for one slice of them.
 
 {"what": "rejected", "range_from": "2026-12-01T00:00:00Z", "code": "too_many_pending"}
 ─► {"found": 2300, "by": {"too_many_pending": 2300}, "sent": 1000, "left": 1300, …}
@@ -25,7 +25,7 @@ PER_SECOND: Final = 100
 MOST_PER_SECOND: Final = 10_000
 # Codes, or schedules, that an answer counts apart; the largest ones.
 MOST_NAMED: Final = 100
-# What says nothing of the other kind.
+# Fields that do not apply to the other kind.
 _OF_FIRES: Final = ("schedule_id", "prefix", "name")
 
 
@@ -35,7 +35,9 @@ class RedriveBody(Strict):
     what: Literal["rejected", "fires"]
     range_from: Instant = Field(description="Refused, or fired, then or later.")
     range_until: Instant | None = Field(None, description="Before then; null: now.")
-    code: Text | None = Field(None, description="Of `rejected`: what was refused with this code.")
+    code: Text | None = Field(
+        None, description="For `rejected`: requests that were refused with this code."
+    )
     schedule_id: Text | None = Field(None, description="Of `fires`: this schedule alone.")
     prefix: Annotated[str, StringConstraints(max_length=255)] = Field(
         "", description="Of `fires`: beginning of the ids."
@@ -47,7 +49,7 @@ class RedriveBody(Strict):
     )
 
     def work(self, tenant: str, now_ms: int, *, dry: bool) -> RedriveWork:
-        """The same as a worker carries it out; raises `Problem` for what cannot be meant.
+        """The same as a worker carries it out; raises `Problem` for a contradiction.
 
         `tenant` is ``*`` for refusals of all.
         """
@@ -80,11 +82,11 @@ class RedriveBody(Strict):
 
 
 class RedriveAnswer(BaseModel):
-    """What the range held, and how much of it was sent: ask the same again until `left` is 0."""
+    """Counts of the range, and of the sent records: ask the same again until `left` is 0."""
 
     what: str
     range_from: str
-    range_until: str = Field(description="Give it back, so that the range stays what it is.")
+    range_until: str = Field(description="Give it back, so that the range stays the same.")
     found: int = Field(description="How many were to be sent when this was asked.")
     by: dict[str, int] = Field(
         description="How many of these by code of the refusal, or by schedule; the 100 largest."
@@ -99,7 +101,7 @@ class RedriveAnswer(BaseModel):
 
 
 def redrive_json(work: RedriveWork, found: RedriveCount, sent: int) -> dict[str, Any]:
-    """What came of it."""
+    """The result of a slice."""
     return {
         "what": "fires" if isinstance(work.asked, RefireRange) else "rejected",
         "range_from": moment(work.asked.from_ms),

@@ -1,7 +1,7 @@
-"""Shapes of the answers that tell of schedules and verdicts; they document what is sent.
+"""Shapes of the answers on schedules and verdicts; they document the JSON that is sent.
 
-What is sent is made as plain dictionaries (`shapes.py`), for a page of schedules would take longer
-to check than to read.  Instants are RFC 3339 in UTC, durations are milliseconds.
+The JSON itself is made as plain dictionaries (`shapes.py`), for a page of schedules would take
+longer to check than to read.  Instants are RFC 3339 in UTC, durations are milliseconds.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from belfry.schedules.fields import WHEN
 
 
 class HeaderAnswer(BaseModel):
-    """One header of the event, its value as text or, where it is none, as base64."""
+    """One header of the event, its value as text or, if it is not text, as base64."""
 
     name: str
     value_text: str | None = None
@@ -125,7 +125,7 @@ class ScheduleAnswer(SummaryAnswer):
 
 
 class LockAnswer(BaseModel):
-    """An ack lock: a fire that is to be acknowledged, and what waits for that."""
+    """An ack lock: a fire that has to be acknowledged, and the events that wait for it."""
 
     tenant: str
     schedule_id: str = Field(description="Whose fire it is.")
@@ -165,7 +165,7 @@ class CountsAnswer(BaseModel):
 
 
 class DrainedAnswer(BaseModel):
-    """A minute that has passed, and in which nothing waits any more."""
+    """A minute that has passed, and in which no schedule waits any more."""
 
     minute: str
     drained_at: str = Field(description="When the last schedule of the minute left.")
@@ -182,11 +182,11 @@ class CountAnswer(BaseModel):
 
 
 class VerdictAnswer(BaseModel):
-    """What became of a request, in the names of `LifecycleEvent`."""
+    """The verdict on a request, in the names of `LifecycleEvent`."""
 
     tenant: str
     schedule_id: str
-    outcome: str | None = Field(description="Null where nobody waited for it.")
+    outcome: str | None = Field(description="Null if the caller did not wait for it.")
     request_id: str | None
     fire_id: str | None = None
     version: int | None

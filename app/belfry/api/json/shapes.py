@@ -1,6 +1,6 @@
-"""Schedules and verdicts as JSON: what the store and the lifecycle topic say, in the API's names.
+"""Schedules and verdicts as JSON: facts of the store and the lifecycle topic, in the API's names.
 
-The models of `schedule_answers.py` document what is made here.
+The models of `schedule_answers.py` document this JSON.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def moment(ms: int | None) -> str | None:
 
 
 def bytes_json(name: str, value: bytes | None) -> dict[str, Any]:
-    """Bytes under a name that says what they are: text where they are text, else base64."""
+    """Bytes under a name that shows their form: text if they are text, else base64."""
     if value is None:
         return {f"{name}_text": None}
     try:
@@ -128,7 +128,7 @@ def _waiting(row: Pending) -> dict[str, Any]:
 
 
 def _ruled(rule: Rule) -> dict[str, Any]:
-    """What a rule says; what it leaves open is left out."""
+    """The fields of a rule; those without a value are left out."""
     found = {name: getattr(rule, name) for name in OF_A_RULE}
     if rule.awaited is not None or rule.recurs:
         kind = KINDS[rule.kind]
@@ -138,13 +138,13 @@ def _ruled(rule: Rule) -> dict[str, Any]:
 
 
 def _shown(kind: TriggerKind, said: int | str | None) -> dict[str, Any]:
-    """What the kind's own field says."""
+    """The value of the kind's own field."""
     shown = moment(said) if isinstance(said, int) and kind.field.form is Form.INSTANT else said
     return {kind.field.name: shown}
 
 
 def _words(row: Pending) -> str:
-    """What a schedule's rule says, in English."""
+    """A schedule's rule in English."""
     rule, kind = decode_rule(row.extra), BY_CODE[row.kind]
     asked: Any = {
         **EMPTY,
@@ -209,7 +209,7 @@ def _headers(row: Pending) -> list[dict[str, Any]]:
 
 
 def masked_for(caller: Principal, standing: ScheduleStatus) -> dict[str, Any]:
-    """What is shown to this caller in place of the targets; nothing where it may see them."""
+    """The fields that replace the targets for this caller; empty if it may see them."""
     row = standing.pending
     if caller.may(Role.SCHEDULE) or row is None or not has_targets(row.extra):
         return {}

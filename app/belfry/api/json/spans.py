@@ -50,7 +50,7 @@ class HistorySpan(TimeSpan):
         return question("history", whose, self.from_, self.until)
 
     def start(self, asked: bytes) -> SortKey | None:
-        """Where the page begins, None for the first; raises `Problem` for what is no cursor."""
+        """Where the page begins, None for the first; raises `Problem` for a bad cursor."""
         if self.cursor is None:
             return None
         partition, key = read_cursor(self.cursor, asked)

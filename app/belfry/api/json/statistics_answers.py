@@ -1,13 +1,13 @@
-"""Answers about statistics, summed up from what each worker has counted.
+"""Answers about statistics, summed up from the counts of all workers.
 
     worker W1      records it follows       09:00  requests 120, fires 0      the level is FAILURES
                    what it fired itself     09:00  fires 70, within_1s 69
     worker W2      what it fired itself     09:00  fires 40, within_1s 40
     the answer                              09:00  requests 120, fires 110, share_within_1s 0.9909
 
-Fires are records at the level ALL alone, and what workers count themselves is lost with a worker
-that is killed (its last seconds) or with its disk.  Neither has too many, so the larger one counts,
-hour by hour.  Below ALL an hour has shares where each worker has counted it as a whole.
+Fires are records at the level ALL alone, and workers' own counts are lost with a worker that is
+killed (its last seconds) or with its disk. Neither count is too high, so the larger one is taken,
+hour by hour. Below ALL an hour has shares if each worker has counted it as a whole.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _SHARES: Final = "null where nothing came of it, and for hours that were not cou
 
 
 class CountersAnswer(BaseModel):
-    """What was counted; the shares are null where there is nothing to divide by.
+    """The counts; the shares are null if there is nothing to divide by.
 
     Below the level ALL they are null as well for hours before `fires_since`.
     """

@@ -1,4 +1,4 @@
-"""Shapes of what is told of tenants: their figures, and why their events wait.
+"""Shapes of answers on tenants: their figures, and why their events wait.
 
 They are in two answers: the list of tenants, which adds up what several workers tell, and
 readiness, which shows the most urgent waits of one worker. So they are apart from both.
@@ -41,7 +41,7 @@ class WaitAnswer(BaseModel):
         " left that is awaited."
     )
     waiting: int = Field(description="Events that are due and wait; counted up to 100 in places.")
-    oldest_due_at: str | None = Field(description="Null where nothing is due yet.")
+    oldest_due_at: str | None = Field(description="Null if no event is due yet.")
 
     @classmethod
     def of(cls, tenant: str, wait: Wait) -> WaitAnswer:
@@ -67,7 +67,7 @@ class TenantAnswer(BaseModel):
     # Occurrences that fired, and requests that were rejected.
     fired: int
     rejected: int
-    late_seconds: float = Field(description="Sum of the lateness of what fired.")
+    late_seconds: float = Field(description="Sum of the lateness of fired events.")
     wait: WaitAnswer | None = Field(description="Why its events wait; null where they do not.")
 
     @classmethod
@@ -100,7 +100,7 @@ class TenantAnswer(BaseModel):
 
 
 def urgency(wait: WaitAnswer) -> tuple[bool, str, str]:
-    """What is blocked comes first, then what has been due the longest; the key of a sort.
+    """Sort key: blocked tenants come first, then those with the longest overdue events.
 
     Instants are texts of one format, so they sort by time; "~" stands behind all of them.
     """

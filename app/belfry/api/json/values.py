@@ -8,8 +8,8 @@ range:
     Base64         "aGVsbG8=", with padding                        ─► the same, known to be good
     Text           1 to 255 characters                             ─► the same
 
-Each of them says in the OpenAPI document what it takes. Types are not guessed at: a number in a
-text is no number (`Strict`).
+Each of them says in the OpenAPI document what it takes. Types are not guessed at: a text with a
+number is not a number (`Strict`).
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def _instant(given: object) -> object:
 
 
 def _base64(given: object) -> object:
-    """Base64 as it was given; ValueError for what is none. Decoding is left to `fields`."""
+    """Base64 as it was given; ValueError for any other text. Decoding is left to `fields`."""
     if not isinstance(given, str):
         return given
     try:

@@ -1,5 +1,4 @@
-"""Shapes of the JSON answers of health, and of what workers say of their partitions; they are what
-`/openapi.json` documents.
+"""Shapes of the JSON answers on health and on workers' partitions; `/openapi.json` documents them.
 
 Instants are RFC 3339 in UTC with milliseconds, durations are seconds.
 
@@ -10,8 +9,8 @@ tell them of others' load. So such a caller gets the same shape with nulls (`wit
     bound to shop.*     {"partition": 3, "state": "firing", "pending": null, "position": null, …}
 
 Each model has an `of`, which makes it of a value of `api/workers/view.py`. The docstrings of
-models, and the descriptions of their fields, are the text of the OpenAPI document; so what is said
-here only for those who change the code stands in comments.
+models, and the descriptions of their fields, are the text of the OpenAPI document; so notes for
+developers stand in comments.
 """
 
 from __future__ import annotations
@@ -66,7 +65,7 @@ class PartitionAnswer(BaseModel):
         `oldest_due_at` and `waiting_for` are those of the earliest due instant among all that is
         waited for.
         """
-        # By what is waited for, such as `firing`; empty where nothing is due.
+        # By the cause of the wait, such as `firing`; empty if no event is due.
         due_ms = view.oldest_due_ms
         waiting_for = min(due_ms, key=due_ms.__getitem__, default=None)
         return cls(
@@ -82,7 +81,7 @@ class PartitionAnswer(BaseModel):
 
     @classmethod
     def without_counts(cls, view: PartitionView) -> PartitionAnswer:
-        """The same without what tells of other tenants' schedules."""
+        """The same without figures on other tenants' schedules."""
         return cls(
             partition=view.partition,
             state=view.state,

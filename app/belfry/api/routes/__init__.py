@@ -1,1 +1,1 @@
-"""What can be asked: one module for each kind of thing."""
+"""Routes: one module for each kind of resource."""

@@ -80,7 +80,7 @@ def create_app(
     """The application that shows the worker behind `view`; `more` adds routes to it.
 
     `parts` are opened later, and until then routes that need them answer 503. Without `parts` the
-    application shows health alone, to anybody who reaches the port. Nothing is opened here.
+    application shows health alone, to anybody who reaches the port. It opens no connection.
     """
     parts = parts or ApiDependencies(Gate(), (), _now_ms)
     # One of each for the whole application: rates and gathered reads are shared by all routes.
@@ -111,9 +111,8 @@ def create_app(
         *more,
         console_routes(app, is_open=parts.gate.is_open),
     )
-    for routes in app.state.routers:
-        app.include_router(routes)
-    # Behind all routes: what no route takes below /console is a file of the page.
+    _add(app, app.state.routers)
+    # Behind all routes: any other address below /console is a file of the page.
     app.mount("/console", StaticFiles(directory=ASSETS))
     describe(app, DESCRIPTION)
     return app
@@ -160,9 +159,18 @@ def create_health_app(
     app.add_middleware(Guard, limits=replace(HEALTH, hosts=hosts))
     problem_answers.install(app)
     app.state.routers = (health_routes(view, metrics),)
-    for routes in app.state.routers:
-        app.include_router(routes)
+    _add(app, app.state.routers)
     return app
+
+
+def _add(app: FastAPI, routers: Iterable[APIRouter]) -> None:
+    """Add all routes as they were made: these routers have nothing that the application adds.
+
+    `include_router` would make each route a second time when the first request comes by, and ask
+    each router whether it has changed at every request.
+    """
+    for routes in routers:
+        app.router.routes += routes.routes
 
 
 def _now_ms() -> float:
@@ -171,7 +179,7 @@ def _now_ms() -> float:
 
 
 def _closing(parts: ApiDependencies) -> Callable[[FastAPI], AbstractAsyncContextManager[None]]:
-    """What ends with the application: connections to other workers."""
+    """Close connections to other workers at the end of the application."""
 
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:

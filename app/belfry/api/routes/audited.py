@@ -1,8 +1,8 @@
-"""What of HTTP goes to the audit log: each change that is asked for, and each refusal.
+"""The audit log of HTTP: each request for a change, and each refusal.
 
-One place, in front of all others, sees every request with its answer, so no route can forget to
-tell.  What only the inside knows (the caller, the verdict, which fields of a policy change) is put
-down on the request's `RequestNotes` by the code that knows it.
+One place, in front of all others, sees every request with its answer, so no route can be forgotten.
+Facts from the inside (the caller, the verdict, which fields of a policy change) are noted on the
+request's `RequestNotes` by the code that knows them.
 
     PUT    /v1/tenants/{tenant}                            policy.set
     DELETE /v1/tenants/{tenant}                            policy.remove
@@ -18,7 +18,7 @@ down on the request's `RequestNotes` by the code that knows it.
     POST   /v1/tenants/{tenant}/redrives, /v1/redrives     redrive.send
     POST   /v1/delivery-hosts/{host}/{break or close}      host.break, host.close
     POST   /v1/key-groups/{group}/move                     key_group.move
-    any other method; what changes nothing, and was refused  its name in lower case; read
+    any other method; a refused read                       its name in lower case; read
 
 A request that another worker forwarded, and signed, was noted there.
 """
@@ -45,7 +45,7 @@ MOST_OBJECTS: Final = 500
 CHANGES_NOTHING: Final = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})
 READ: Final = "read"
 NOTHING: Final = Object("")
-# What a caller of no right, or of too many calls, is answered.
+# Answers to a caller without the right, or with too many calls.
 REFUSALS: Final = frozenset(
     {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN, HTTPStatus.TOO_MANY_REQUESTS}
 )
@@ -55,7 +55,7 @@ _ACTION: Final = re.compile(r"(.+)/(pause|resume|trigger|ack|dry-run)", re.DOTAL
 _LETTER: Final = re.compile(r"dead-letters/([^/]+)/replay")
 _GROUP: Final = re.compile(r"/v1/key-groups/([^/]+)/move")
 _HOST: Final = re.compile(r"/v1/delivery-hosts/([^/]+)/(break|close)")
-# They look, whatever their method says.
+# They only read, whatever their method.
 LOOKS: Final = frozenset({"/v1/preview", "/v1/decode"})
 _BY_METHOD: Final = {"PUT": "schedule.put", "DELETE": "schedule.cancel"}
 _OF_OTHERS: Final = (
@@ -67,7 +67,7 @@ _OF_POLICY: Final = {"PUT": "policy.set", "DELETE": "policy.remove"}
 
 
 class AuditedRequest(NamedTuple):
-    """What a request is about.
+    """The subject of a request.
 
     `action` has a dot (`schedule.put`) where the table above has the path; else it is `read`, or
     the method in lower case. `object` is the id that the path names, decoded, or None.
@@ -79,12 +79,12 @@ class AuditedRequest(NamedTuple):
 
 
 def asked_by(method: str, path: str) -> AuditedRequest:
-    """What a request of this method to this path, as it was written, is about.
+    """The subject of a request of this method to this path, as it was written.
 
         asked_by("POST", "/v1/tenants/shop/schedules/order%2F7/pause")
         ─► AuditedRequest("schedule.pause", "shop", "order/7")
 
-    It looks at the path alone, so it names also what no route would take.
+    It looks at the path alone, so it also names subjects that no route has.
     """
     found = _TENANT.fullmatch(path)
     tenant = None if found is None else unquote(found[1])
@@ -111,7 +111,7 @@ def asked_by(method: str, path: str) -> AuditedRequest:
 
 
 def _of_host(method: str, path: str) -> AuditedRequest:
-    """What a request outside of tenants is about: a host, a key group, all refusals, or nothing."""
+    """The subject of a request outside of tenants: a host, a key group, all refusals, or none."""
     if path == "/v1/redrives" and method == "POST":
         return AuditedRequest("redrive.send")
     host, group = _HOST.fullmatch(path), _GROUP.fullmatch(path)
@@ -123,7 +123,7 @@ def _of_host(method: str, path: str) -> AuditedRequest:
 
 
 def _of_schedule(method: str, tenant: str, named: str) -> AuditedRequest:
-    """What a request to a path below `schedules/` is about; `named` is the rest of that path."""
+    """The subject of a request to a path below `schedules/`; `named` is the rest of that path."""
     acts = _ACTION.fullmatch(named) if method == "POST" else None
     if acts is not None:
         return AuditedRequest(f"schedule.{acts[2]}", tenant, unquote(acts[1]))
@@ -174,7 +174,7 @@ class Audited:
             return
         asked = asked_by(scope["method"], _path(scope))
         if not refused and "." not in asked.action and status >= HTTPStatus.BAD_REQUEST:
-            # Nothing is there that could have been changed.
+            # No such thing exists that could have been changed.
             return
         event = _event(scope, known, asked, (status, int(self._now_ms())))
         if refused:
@@ -187,7 +187,7 @@ class Audited:
 def _noted_inside(scope: Scope, known: RequestNotes) -> bool:
     """Whether it is for the console, which asks the API: that request has a note of its own.
 
-    What the port refuses has reached no page, and is noted here.
+    A request that the port refuses has reached no page, and is noted here.
     """
     is_page = scope["path"] == "/" or scope["path"].startswith("/console/")
     return is_page and known.code is None

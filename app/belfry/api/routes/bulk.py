@@ -8,9 +8,9 @@ longer than one.
     > {"schedule_id": "b"}                                 < {"status": 422, "code": "bad_body"}
     > {"schedule_id": "a", "at": "2030-01-01T00:00:00Z"}   < {"status": 200, "outcome": "UNCHANGED"}
 
-The answer's own status is 200 whatever the lines came to, so a caller reads each line's. Each line
+The answer's own status is 200 for all results of lines, so a caller reads each line's. Each line
 counts as one request against the caller's rate. A caller whose connection breaks does not know what
-was written. It sends the same lines again, and gets UNCHANGED for those that were.
+was written. It sends the same lines again, and gets UNCHANGED for the written ones.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ async def create_many(
     """Create a schedule for each line of the body; `charge` is told how many there are.
 
     With `wait` each line tells its verdict, else only where its request lies in Kafka. Raises
-    `Problem` for more than `MOST_LINES` lines, and what `charge` raises; then nothing has been
+    `Problem` for more than `MOST_LINES` lines, and the errors of `charge`; then no line has been
     written. Empty lines are skipped.
     """
     lines = [line for line in (await request.body()).split(b"\n") if line.strip()]
@@ -81,7 +81,7 @@ async def create_many(
 
 
 async def _create(line: bytes, tenant: str, writes: Writes, wait: bool) -> bytes:
-    """The answer to one line, whatever it comes to; raises nothing but a cancellation."""
+    """The answer to one line, also for an error; raises only a cancellation."""
     schedule_id = None
     try:
         body = read_json(line, ScheduleBody)
@@ -104,7 +104,5 @@ async def _create(line: bytes, tenant: str, writes: Writes, wait: bool) -> bytes
 
 
 def _line(status: int, told: dict[str, Any]) -> bytes:
-    """A line of the answer: the status that this line would have had alone, and what is told of
-    it.
-    """
+    """A line of the answer: the status that this line would have had alone, and its body."""
     return orjson.dumps({"status": int(status), **told}) + b"\n"

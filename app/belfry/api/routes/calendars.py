@@ -1,9 +1,8 @@
 """`/v1/tenants/{tenant}/calendars`: days off that schedules of the tenant heed.
 
-    PUT    …/calendars/{name}   its days, in place of those that it has
-    GET    …/calendars          the calendars of a tenant
-    GET    …/calendars/{name}   one of them
-    DELETE …/calendars/{name}   it is forgotten; schedules that have it keep its days
+    PUT    …/calendars/{name}   its days, which replace the present ones GET    …/calendars
+    the calendars of a tenant GET    …/calendars/{name}   one of them DELETE …/calendars/{name}   it
+    is forgotten; schedules that have it keep its days
 
 A calendar goes the way of all requests, through Kafka, so it has its place among them.  Each
 partition of the tenant keeps it, and tells of its own part.
@@ -59,7 +58,7 @@ def calendar_routes(parts: ApiDependencies, reads: Reads, callers: Callers) -> A
 
 
 def _told(rows: OrderedMap, tenant: bytes) -> list[dict[str, Any]]:
-    """What one partition tells of all calendars of a tenant."""
+    """One partition's facts on all calendars of a tenant."""
     return [calendar_part(name, row) for name, row in calendar_lookup.calendars(rows, tenant)]
 
 
@@ -89,7 +88,7 @@ def _setting(routes: APIRouter, writes: Writes, callers: Callers) -> None:
         body = await parsed(request, CalendarBody)
         said = body.model_dump_json(include={"days", "weekend", "source"})
         asked: Any = {**EMPTY, "schedule_id": calendar, "action": CALENDAR, "days_off": said}
-        # What any worker would refuse is refused here, with a status, and is not written.
+        # A request that any worker would refuse is refused here, with a status, and is not written.
         found = days_problem(asked)
         if found is not None:
             raise Problem(HTTPStatus.UNPROCESSABLE_ENTITY, found.reason, found.code)

@@ -72,7 +72,7 @@ class Callers:
         return principal
 
     async def sees_all(self, request: Request) -> bool:
-        """Whether the caller may be told what concerns all tenants; nobody is refused."""
+        """Whether the caller may get data on all tenants; it refuses no caller."""
         if not self._parts.gate.is_open and request.headers.get("authorization") is None:
             return False
         try:
@@ -81,7 +81,7 @@ class Callers:
             return False
 
     def charge(self, request: Request, principal: Principal, calls: int) -> None:
-        """Count what came in one request as so many more calls of its caller.
+        """Count the lines of one request as so many more calls of its caller.
 
         The request itself was counted when it was admitted. A caller may run into debt by it, and
         waits afterwards.
@@ -90,7 +90,7 @@ class Callers:
         self._rate.charge(name, calls, now_ms, principal.per_second)
 
     async def _known(self, request: Request) -> Principal:
-        """Who asks, whether by another worker or by itself; raises `Problem`."""
+        """The caller, whether by another worker or by itself; raises `Problem`."""
         forwarded = request.headers.get(FORWARDED)
         if forwarded is not None:
             # The body of a caller that is not believed is not read.
@@ -98,7 +98,7 @@ class Callers:
             if not self._parts.internal_token.signs:
                 self._slow_down(request, claim.principal)
             principal = claim.on(await request.body())
-            # Of a worker that is believed; what is not signed may come from anybody.
+            # Of a worker that is believed; an unsigned header may come from anybody.
             note().forwarded = self._parts.internal_token.signs
             return principal
         shown = request.headers.get("authorization")
@@ -114,11 +114,11 @@ class Callers:
         return principal
 
     def _name(self, request: Request, principal: Principal) -> str:
-        """By what a caller's rate is counted."""
+        """The key by which a caller's rate is counted."""
         return _address(request) if self._parts.gate.is_open else principal.name
 
     def _slow_down(self, request: Request, principal: Principal) -> None:
-        """Take one call of the caller's rate; raises `Problem` where none is left."""
+        """Take one call of the caller's rate; raises `Problem` if none is left."""
         note().comes_from(principal.name, str(principal.role))
         name = self._name(request, principal)
         wait_s = self._rate.take(name, self._parts.now_ms(), principal.per_second)

@@ -5,7 +5,7 @@
 
 Payloads of all tenants are in there, so no key and no token of a caller opens them: only a question
 that is signed by a worker is answered.  A file is asked for by its digest and looked up among those
-of the index; nothing that is asked for becomes a path.
+of the index; no text of a request becomes a path.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ class _Piece(Response):
 
 
 def _door(parts: ApiDependencies, request: Request) -> CheckpointDoor:
-    """What serves checkpoints, for a worker; raises `Problem`."""
+    """The part that serves checkpoints, for a worker; raises `Problem`."""
     door = parts.checkpoints
     if door is None:
         raise _not_here()

@@ -1,4 +1,4 @@
-"""`/v1/cluster`: the workers, their partitions and what these wait for.
+"""`/v1/cluster`: the workers, their partitions and the causes of waiting events.
 
 The worker that is asked asks the others, as the assignment map names them, each for itself alone:
 
@@ -7,8 +7,7 @@ The worker that is asked asks the others, as the assignment map names them, each
                            └─ the same at W3: no answer in time  ─► silent: ["W3"]
 
 One that does not answer in time is named, and delays nobody further (`workers/everyone.py`). The
-calls are signed by this worker in the name of the caller, so W2 hides from a caller what W1 would
-hide.
+calls are signed by this worker in the name of the caller, so W2 hides the same from a caller as W1.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ from belfry.api.workers.view import WorkerView
 from belfry.schedules.triggers.zones import VERSION
 from belfry.telemetry.metrics import Metrics
 
-# What another worker is asked: for itself, or each would ask all others in turn.
+# The question to another worker: for itself alone, or each would ask all others in turn.
 ALONE: Final = Target("GET", "/v1/cluster", "alone=true")
 
 
@@ -59,9 +58,9 @@ def cluster_routes(
     async def cluster(
         query: ClusterQuery, caller: Principal = callers.who(Role.READ)
     ) -> ClusterAnswer:
-        """Who owns what, and how each worker is; the one that is asked comes first.
+        """The owners of partitions, and the state of each worker; the asked one comes first.
 
-        What tells of schedules, such as `pending`, is shown to callers bound to all tenants.
+        Figures on schedules, such as `pending`, are shown to callers bound to all tenants.
         """
         identity, full = view.identity, caller.reaches_all
         others: Others[ClusterAnswer] = no_others()

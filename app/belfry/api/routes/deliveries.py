@@ -6,8 +6,8 @@
 
 An open delivery has no end among the records that are looked at, so one that is shown as
 `attempted` may have ended long ago. A dead letter is named by its place in its topic, so a replay
-delivers what was looked at and nothing else. It begins with the first attempt and keeps the fire
-id, by which the target knows an event that it has had before.
+delivers exactly the shown event. It begins with the first attempt and keeps the fire id, by which
+the target knows an event that it has had before.
 
 A tenant sees its own deliveries alone.
 """
@@ -82,7 +82,7 @@ class OpenDeliveriesAnswer(BaseModel):
 class ReplayAnswer(BaseModel):
     """A delivery is on its way again."""
 
-    # Always 1: nothing to replay is 404.
+    # Always 1: without a dead letter the answer is 404.
     replayed: int
 
 
@@ -125,7 +125,7 @@ def delivery_routes(reads: TopicReads, callers: Callers) -> APIRouter:
         query: WhyQuery,
         _caller: Principal = callers.who(Role.SCHEDULE),
     ) -> ReplayAnswer:
-        """Deliver again what was given up, from the first attempt on and under the same fire id."""
+        """Deliver a given-up event again, from the first attempt on and under the same fire id."""
         note().because(query.reason)
         # The pattern of the path has seen to it that both are numbers.
         partition, _, offset = letter.partition("-")

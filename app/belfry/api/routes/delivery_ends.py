@@ -36,7 +36,8 @@ from belfry.schedules.outcomes import Outcome
 from belfry.store.layout.keys import schedule_key
 from belfry.wire.lifecycle import decode_lifecycle
 
-# Events of a history that are looked at for ten fires; where there are more, nothing is told.
+# Events of a history that are looked at for ten fires; if there are more, the answer leaves them
+# out.
 MOST_EVENTS: Final = 1_000
 ENDS: Final = frozenset({Outcome.DELIVERED, Outcome.FAILED})
 
@@ -72,7 +73,7 @@ class DeliveryEnds:
     async def _elsewhere(
         self, home: int, name: tuple[str, str], since_ms: int, caller: Principal
     ) -> list[dict[str, Any]] | None:
-        """What the worker tells that follows this home's histories; None where it does not."""
+        """The answer of the worker that follows this home's histories; None if none comes."""
         parts = self._parts
         directory = parts.ready.directory
         url = directory.holder(home)

@@ -1,19 +1,19 @@
 """Hosts of webhooks whose circuit breakers are open, and those that people have broken.
 
-    GET  /v1/delivery-hosts                            what each worker that posts knows of them
-    POST /v1/delivery-hosts/hooks.example:8443/break   nothing is posted there for `minutes`
-    POST /v1/delivery-hosts/hooks.example:8443/close   the next post goes out at once
+    GET  /v1/delivery-hosts                            facts of each worker that posts to them POST
+    /v1/delivery-hosts/hooks.example:8443/break   nothing is posted there for `minutes` POST
+    /v1/delivery-hosts/hooks.example:8443/close   the next post goes out at once
 
 A break is written down before it is answered (`workers/shared_breaks.py`), and the other workers
 are asked to look.  Processes that deliver alone (`--role deliver`) look by themselves, every two
-seconds, and so does one that is started later.  A close of what nobody has broken is written down
-where there is room for it: else the workers that are asked try the host, and the others do not.
+seconds, and so does one that is started later.  A close without a break is written down if there is
+room for it: else only the asked workers try the host.
 
 Circuit breakers are each process's own, so the worker that is asked asks the others, as for
 `/v1/cluster`. A process that delivers alone is no member of the group, so it is not asked: its own
 `/v1/delivery-hosts` and `/healthz/ready` name its silent hosts.
 
-Hosts are shared by all tenants, so all of it is for who is bound to all of them (`*`).
+Tenants share hosts, so all of it is for callers that are bound to all tenants (`*`).
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ def delivery_host_routes(view: WorkerView, parts: ApiDependencies, callers: Call
 
 
 class DeliveryHosts:
-    """What this worker knows of hosts, and what it does with them."""
+    """This worker's facts on hosts, and its actions on them."""
 
     def __init__(self, view: WorkerView, parts: ApiDependencies) -> None:
         self._view = view
@@ -116,14 +116,14 @@ class DeliveryHosts:
         self._threads = Threads("changes of hosts", MOST_CHANGES)
 
     def check(self, caller: Principal, query: HostsAsked) -> None:
-        """Refuse who does not operate all tenants, and any while Kafka was not reached."""
+        """Refuse a caller that does not operate all tenants, and any caller without Kafka."""
         note().because(query.reason)
         if not caller.is_platform:
             raise forbidden(f"{caller.name} does not operate all tenants (*), whose hosts it are.")
         _ = self._parts.shared_breaks
 
     async def heard_of(self, host: str, *, closed: bool) -> bool:
-        """Whether Kafka has it that a host is broken, or closed: who asks has written it down."""
+        """Whether Kafka has the break or the close of a host: the asking worker has written it."""
         await self.write_down()
         kept = self._parts.breaks.entries(int(self._parts.now_ms()))
         return any(each.host == host and each.closed == closed for each in kept)
@@ -149,9 +149,9 @@ class DeliveryHosts:
         self._parts.breaks.close(host, now_ms, caller.name, kept_always=fits)
 
     async def write_down(self) -> None:
-        """Have it in Kafka, and hear what others have there; raises `Problem` where it cannot be.
+        """Write it to Kafka, and read others' notes there; raises `Problem` for a failure.
 
-        What was asked for holds on this worker all the same, which writes it as soon as it can.
+        The break or close holds on this worker all the same, which writes it as soon as it can.
         Others may have taken the room meanwhile: that is no fault of Kafka's.
         """
         shared = self._parts.shared_breaks
@@ -171,7 +171,7 @@ class DeliveryHosts:
     async def everywhere(
         self, caller: Principal, target: Target, query: HostsAsked
     ) -> DeliveryHostsAnswer:
-        """What this worker answers, and the others unless it is asked alone."""
+        """The answers of this worker and of the others, or of this one if it is asked alone."""
         mine, view, parts = self._own(), self._view, self._parts
         if query.alone:
             return mine

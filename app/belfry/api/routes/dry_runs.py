@@ -1,4 +1,4 @@
-"""Dry runs: a copy of what a schedule would fire, marked as such, changing nothing.
+"""Dry runs: a marked copy of the event that a schedule would fire; the schedule does not change.
 
 The copy is made by the holder of the partition, from the row that would fire, by the same code that
 fires it. It is written by an ordinary producer: no transaction, no marker, no occurrence.
@@ -43,7 +43,7 @@ MOST: Final = 8
 
 
 class Copied(Response):
-    """What this worker would fire, still to be written.
+    """The event that this worker would fire, still to be written.
 
     It passes as a response through `Reads.answer`, so that the holder is found as for any read, and
     the lease has been proved before anything is written.
@@ -65,7 +65,7 @@ class DryRuns:
     async def fire(
         self, request: Request, caller: Principal, tenant: str, schedule_id: str
     ) -> Response:
-        """Write a copy of what a schedule would fire now.
+        """Write a copy of the event that a schedule would fire now.
 
         The answer tells where the copy lies. It is 404 for no such schedule; raises `Problem`: 409
         for one that is over, 503 where Kafka does not confirm the copy or all threads are busy.
@@ -74,7 +74,7 @@ class DryRuns:
         now_ms = int(self._parts.now_ms())
 
         async def look(partition: int) -> Response:
-            """The copy of a schedule in a partition that is held here, or that there is none."""
+            """The copy of a schedule's event in a partition that is held here, or the problem."""
             found = self._reads.read(partition, lambda rows: standing_of(rows, name, now_ms))
             if found is None:
                 detail = f"Tenant {tenant} has no such schedule."

@@ -1,9 +1,9 @@
 """The two calls that come most, past the framework: look at a schedule, and create one.
 
 FastAPI takes longer to find a route and to fill in its parameters than a read takes altogether, and
-whatever it spends, the engine's threads wait for. A call that is plain, with an address without
-query and percent-encoding, is known by its path alone: it meets the same caller's checks and the
-same function as the route, which stays what the document describes. Everything else, and every name
+the engine's threads wait for all of that time. A call that is plain, with an address without query
+and percent-encoding, is known by its path alone: it meets the same caller's checks and the same
+function as the route, which stays what the document describes. Every other call, and every name
 that is refused, goes on to the framework.
 
     GET  /v1/tenants/shop/schedules/order-7          here
@@ -47,7 +47,7 @@ Create = Callable[[Request, Principal, str], Awaitable[Response]]
 
 
 class Calls(NamedTuple):
-    """What is done for the plain calls: `look` at a tenant's schedule, `create` one in a tenant."""
+    """The functions for plain calls: `look` at a tenant's schedule, `create` one in a tenant."""
 
     look: Look
     create: Create

@@ -26,7 +26,7 @@ async def everybody(_request: Request) -> bool:
 def health_routes(view: WorkerView, metrics: Metrics, sees: Sees = everybody) -> APIRouter:
     """Routes that show the health of the worker behind `view`.
 
-    `sees` says of a request whether it may be told what concerns all tenants.
+    `sees` says of a request whether it may get data on all tenants.
     """
     routes = APIRouter(tags=["health"])
 
@@ -48,10 +48,10 @@ def health_routes(view: WorkerView, metrics: Metrics, sees: Sees = everybody) ->
 
     @routes.get("/healthz/ready", responses=_unwell(ReadyAnswer))
     async def ready(request: Request, response: Response) -> ReadyAnswer:
-        """Whether the owned partitions fire; 503 says of each what is missing.
+        """Whether the owned partitions fire; 503 names the cause for each that does not.
 
-        Where callers have to show who they are, only one that is bound to all tenants is told more
-        than `ready`; the port for health tells everybody.
+        If callers need a key, only one that is bound to all tenants gets more than `ready`; the
+        port for health tells everybody.
         """
         readiness = view.readiness()
         _mark(response, ok=readiness.ready)
@@ -64,7 +64,7 @@ def health_routes(view: WorkerView, metrics: Metrics, sees: Sees = everybody) ->
     async def metrics_page(request: Request) -> Response:
         """All metrics in the text format of Prometheus.
 
-        Single tenants are shown to those alone who would be told more than `ready` as well.
+        Single tenants are shown only to callers that get more than `ready` as well.
         """
         view.refresh()
         page = metrics.exposition(tenants=await sees(request))

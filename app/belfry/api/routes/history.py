@@ -1,8 +1,8 @@
-"""Histories: what became of requests and occurrences.
+"""Histories: verdicts on requests, and fires of occurrences.
 
 A schedule's history lies with one worker; a tenant's is gathered from all, each of which answers
-for the partitions that it follows. What is told is a second or so behind what has happened, and
-holds what the tenant's lifecycle level lets be written.
+for the partitions that it follows. A history is a second or so behind, and holds the events that
+the tenant's lifecycle level lets be written.
 
 A page of a tenant's history is made of those of several workers. With a limit of 3:
 
@@ -71,7 +71,7 @@ def _of_schedule(routes: APIRouter, parts: ApiDependencies, reads: Reads, caller
         span: ScheduleHistoryQuery,
         caller: Principal = callers.who(Role.READ),
     ) -> Response:
-        """What became of one schedule and of the requests on it, oldest or newest first."""
+        """The history of one schedule and of the requests on it, oldest or newest first."""
         source = parts.ready.history
         asked = span.asked(tenant, schedule_id)
         start = span.start(asked)
@@ -107,7 +107,7 @@ def _of_tenant(routes: APIRouter, gatherer: Gatherer, callers: Callers) -> None:
         span: HistoryQuery,
         caller: Principal = callers.who(Role.READ),
     ) -> Response:
-        """What became of a tenant's schedules and requests, oldest first, over all partitions."""
+        """The history of a tenant's schedules and requests, oldest first, over all partitions."""
         asked = span.asked(tenant)
         start = span.start(asked)
 

@@ -1,4 +1,4 @@
-"""What a bulk job would match, told before it begins; nothing changes.
+"""Counts of the schedules that a bulk job would match, before it begins; no schedule changes.
 
     POST /v1/tenants/shop/jobs?dry=true   {"action": "PAUSE", "prefix": "order/"}
     page 1    partition 2, 10 000 rows    matched 310, sample order/1, order/2, …; a cursor
@@ -9,8 +9,9 @@ A page is one of a list (`lists.py`): the holder of one partition reads so many 
 adds pages up. A look may so be given up half-way, and costs a worker the same however many
 schedules there are.
 
-A job that encrypts payloads anew matches what is not under one key, so its pages name that key, and
-read each record.  They count besides what no job reaches: payloads that lie elsewhere, encrypted.
+A job that encrypts payloads anew matches schedules that are not under one key, so its pages name
+that key, and read each record. They also count schedules that no job reaches: their encrypted
+payloads lie elsewhere.
 
 A backfill fires occurrences that are past, so its pages count these as well, with the first and the
 last of them. To find the occurrences of one schedule takes longer than to read its row, so such a
@@ -40,7 +41,7 @@ from belfry.store.ordered_map import OrderedMap
 
 
 class JobPreviews:
-    """Tells what jobs would match; belongs to one event loop."""
+    """Counts the schedules that jobs would match; belongs to one event loop."""
 
     def __init__(self, parts: ApiDependencies, reads: Reads) -> None:
         self._parts = parts
@@ -49,7 +50,7 @@ class JobPreviews:
     async def page(
         self, request: Request, caller: Principal, tenant: str, spec: BulkSpec
     ) -> Response:
-        """A page of what a job would match now, answered by the holder of one partition.
+        """A page of the schedules that a job would match now, from the holder of one partition.
 
         Where it goes on, the parameter `cursor` of the request says.
         """
@@ -70,7 +71,7 @@ class JobPreviews:
 
 
 def _rekeyed_pages(lists: Lists, wanted: Wanted, key: str | None) -> Pages:
-    """Pages of what is not under a key: what a job that encrypts anew would change."""
+    """Pages of the schedules not under a key, which a job that encrypts anew would change."""
 
     def look(rows: OrderedMap, after: bytes | None) -> tuple[job_lookup.BulkPreview, int]:
         elsewhere = 0
@@ -91,7 +92,7 @@ def _rekeyed_pages(lists: Lists, wanted: Wanted, key: str | None) -> Pages:
 
 
 def _past_pages(lists: Lists, wanted: Wanted, spec: BulkSpec, now_ms: int) -> Pages:
-    """Pages of what a backfill would fire if it began now.
+    """Pages of the occurrences that a backfill would fire if it began now.
 
     A range that reaches into the future is cut at `now_ms`, since only past occurrences are
     backfilled.
@@ -113,7 +114,7 @@ def _past_pages(lists: Lists, wanted: Wanted, spec: BulkSpec, now_ms: int) -> Pa
 
 
 def _pages(lists: Lists, wanted: Wanted) -> Pages:
-    """Pages of what any other job would match now."""
+    """Pages of the schedules that any other job would match now."""
 
     def pages(partition: int, after: bytes | None) -> tuple[dict[str, Any], bytes | None]:
         found = lists.read(

@@ -4,7 +4,7 @@
     POST   …/jobs            a job begins
     GET    …/jobs            the jobs of a tenant
     GET    …/jobs/{job}      one of them, with its progress
-    DELETE …/jobs/{job}      it stops; what it has done stays
+    DELETE …/jobs/{job}      it stops; its changes so far stay
 
 A job goes the way of all requests, through Kafka, so it outlives the worker that took it. Each
 partition of the tenant works on its own part, and the parts are put together here:
@@ -119,7 +119,7 @@ def _told(rows: OrderedMap, tenant: bytes) -> list[dict[str, Any]]:
 
 
 def _beginning(routes: APIRouter, writes: Writes, previews: JobPreviews, callers: Callers) -> None:
-    """Add the route that begins a job, or tells what one would match."""
+    """Add the route that begins a job, or counts the schedules that one would match."""
 
     @routes.post(
         JOBS,
@@ -142,9 +142,9 @@ def _beginning(routes: APIRouter, writes: Writes, previews: JobPreviews, callers
 
         With `dry` it tells how many these are, and nothing changes: a page looks at 10 000 rows
         (200 for a BACKFILL, of which it counts the occurrences), and `cursor` goes on.  The count
-        is no promise, for schedules come and go.
+        is not a promise, for schedules come and go.
         """
-        # A look at what would match needs no right to change it, and leaves no note of a change.
+        # A count needs no right to change schedules, and leaves no note of a change.
         if asking.dry:
             note().changes_nothing = True
             body = await _read(request)
@@ -164,7 +164,7 @@ def _beginning(routes: APIRouter, writes: Writes, previews: JobPreviews, callers
 
 
 async def _read(request: Request) -> JobBody:
-    """The body of a job; raises `Problem`, also for what any worker would refuse."""
+    """The body of a job; raises `Problem`, also if any worker would refuse it."""
     body = await parsed(request, JobBody)
     asked: Any = {**EMPTY, "action": BULK, "bulk": body.spec().text()}
     found = bulk_problem(asked)
@@ -220,7 +220,7 @@ def _stopping(routes: APIRouter, writes: Writes, callers: Callers) -> None:
         asking: AskingWhyQuery,
         _caller: Principal = callers.who(Role.SCHEDULE),
     ) -> Response:
-        """Stop a bulk job; what it has done stays, and UNCHANGED says that it had ended."""
+        """Stop a bulk job; its changes so far stay, and UNCHANGED says that it had ended."""
         given = {"reason": asking.reason, "request_id": asking.request_id}
         verdict = await writes.carry_out(
             request_fields(tenant, job, BULK_STOP, given), wait=asking.waits

@@ -4,11 +4,11 @@
     POST /v1/key-groups/1912/move    it is to lie at partition `target` (docs/rebalance.md)
 
 Each worker reads the rows of the partitions that it holds, and the one that is asked joins them. A
-move is begun only where nothing stands against it: all workers have answered, are of one release
-and let groups move, and the group rests. What happens behind that is the engine's to decide, and
-no later request of a caller can come between.
+move begins only under these conditions: all workers have answered, are of one release and let
+groups move, and the group rests. The engine decides all that follows, and no later request of a
+caller can come between.
 
-Groups are shared by tenants, so all of it is for who is bound to all of them (`*`).
+Tenants share groups, so all of it is for callers that are bound to all tenants (`*`).
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ def key_group_routes(
 
 
 class KeyGroupRoutes:
-    """What this worker knows of key groups, and what it has moved."""
+    """This worker's facts on key groups, and its moves."""
 
     def __init__(self, view: WorkerView, metrics: Metrics, parts: ApiDependencies) -> None:
         self._view = view
@@ -114,7 +114,7 @@ class KeyGroupRoutes:
         return found
 
     def own(self) -> KeyGroupsAnswer:
-        """What this worker knows of the partitions that it holds."""
+        """This worker's facts on the partitions that it holds."""
         moves, holdings = self._moves, self._parts.ready.holdings
         answer = KeyGroupsAnswer(
             groups=moves.groups.count,
@@ -135,7 +135,7 @@ class KeyGroupRoutes:
         return answer
 
     async def everywhere(self, caller: Principal) -> KeyGroupsAnswer:
-        """What all workers know, as one."""
+        """The facts of all workers, joined."""
         mine = self.own()
         others = await ask_others(self._view, self._parts, caller, ALONE, KeyGroupsAnswer)
         found = [mine, *others.told.values()]
@@ -147,7 +147,7 @@ class KeyGroupRoutes:
             groups=mine.groups,
             # Those that all workers know of: others would not know a move to one more.
             partitions=(partitions := min(each.partitions for each in found)),
-            # 0 where one does not know of growth, whatever release it calls itself.
+            # 0 if one does not know of growth, whatever its release.
             homes=min(each.homes for each in found),
             allowed=all(each.allowed for each in found),
             key_groups=[KeyGroupAnswer.of(each) for each in standings(seen, mine.homes).values()],
@@ -201,7 +201,7 @@ def _of_place(found: KeyGroupsAnswer, group: int, target: int) -> Problem | None
 
 
 def _of_workers(found: KeyGroupsAnswer) -> Problem | None:
-    """Why nothing may be moved among these workers."""
+    """Why no group may be moved among these workers."""
     if found.refusing:
         names = ", ".join(found.refusing)
         detail = f"Key groups may not move, say {names}: {SET}."

@@ -13,8 +13,8 @@ Counts are in memory, so they begin with each worker's start. `counted_since` is
 starts: from then on all that answered have counted. No key and no whole digest is ever in an
 answer.
 
-`/v1/me` says who the caller is and what it may do, for pages that leave out what would be refused.
-What is refused is still decided by each route.
+`/v1/me` tells the caller its name and its rights, for pages that leave out forbidden actions. Each
+route still decides by itself.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ from belfry.api.workers.parts import ApiDependencies
 from belfry.api.workers.view import WorkerView
 from belfry.schedules.instants import parse_instant
 
-# What another worker is asked: for itself, or each would ask all others in turn.
+# The question to another worker: for itself alone, or each would ask all others in turn.
 ALONE: Final = Target("GET", "/v1/keys", "alone=true")
 
 
 class KeyAnswer(BaseModel):
-    """One API key: whose it is, and how it was used."""
+    """One API key: its caller, and its uses."""
 
     id: str = Field(description="Beginning of its SHA-256, as the list has it.")
     name: str
@@ -74,7 +74,7 @@ class KeyAnswer(BaseModel):
         )
 
     def row(self) -> KeyRow:
-        """What another worker told, as a row."""
+        """The answer of another worker, as a row."""
         return KeyRow(
             self.id,
             self.name,
@@ -119,7 +119,7 @@ def key_routes(view: WorkerView, parts: ApiDependencies, rows: Rows, callers: Ca
 
     @routes.get("/keys", responses=problems(422, 429))
     async def keys(query: KeysQuery, caller: Principal = callers.who(Role.OPERATE)) -> KeysAnswer:
-        """API keys with their roles, tenants, ends and last uses, for who operates all tenants."""
+        """API keys with their roles, tenants, ends and last uses, for operators of all tenants."""
         if not caller.is_platform:
             raise forbidden(
                 f"{caller.name} does not operate all tenants (*), whose keys these are."
@@ -161,7 +161,7 @@ class MeAnswer(BaseModel):
 
 
 def me_routes(callers: Callers) -> APIRouter:
-    """The route that tells callers who they are."""
+    """The route that tells callers their name and rights."""
     routes = APIRouter(prefix="/v1", tags=["access"])
 
     @routes.get("/me", responses=problems(429))

@@ -57,7 +57,7 @@ class MostRows(NamedTuple):
     cursor: str | None
 
 
-# What a page shows, and the key behind which the next one begins; None where the partition ends.
+# The items of a page, and the key behind which the next one begins; None at the partition's end.
 # Arguments are the partition and the key of the cursor. It runs in a thread and may raise
 # `NotHeld`.
 Pages = Callable[[int, bytes | None], tuple[dict[str, Any], bytes | None]]
@@ -72,7 +72,7 @@ class Lists:
         self._threads = Threads("lists", MOST)
 
     def read(self, partition: int, look: Look[T]) -> T:
-        """What `look` finds in a partition that is held here; raises `NotHeld`.
+        """The finds of `look` in a partition that is held here; raises `NotHeld`.
 
         It reads the store as it has been committed, in the thread of its caller.
         """
@@ -158,7 +158,7 @@ class Lists:
         cursor: str | None,
         pages: Pages,
     ) -> Response:
-        """A page of what `pages` finds in a partition behind a key; the partition's holder answers.
+        """A page of the finds of `pages` behind a key of a partition; its holder answers.
 
         The cursor's digest is that of the path and of `wanted`, so a cursor of another filter is
         refused with a `Problem`. The `limit` may differ from page to page.

@@ -3,7 +3,7 @@
 A tenant's spread may change, so a schedule may lie where an earlier spread put it. `ScheduleLookup`
 asks its home first and then the former ones, and the first that has it answers.
 
-`GatheredLookups` gathers what is asked for in one turn of the event loop, and reads it together:
+`GatheredLookups` gathers the lookups of one turn of the event loop, and reads them together:
 
     turn 1   GET a (partition 2), GET b (2), GET c (5) arrive: three futures, one `call_soon`
     turn 2   one read of a and b in partition 2, one of c in partition 5; the futures are settled
@@ -55,7 +55,7 @@ NO_MORE: Final = Shown()
 
 # Changelog keys that are asked for, each with the future of its caller.
 Asked = list[tuple[bytes, asyncio.Future[ScheduleStatus | None]]]
-# What a future is settled with: a schedule, None for no such one, or why it could not be read.
+# The value of a future: a schedule, None if it does not exist, or why it could not be read.
 Found = ScheduleStatus | Exception | None
 
 
@@ -76,7 +76,7 @@ class ScheduleLookup:
         schedule_id: str,
         wanted: Shown = NO_MORE,
     ) -> Response:
-        """The answer that shows a schedule, and as much as is wanted of it; 404 for none.
+        """The answer that shows a schedule with the wanted parts; 404 if it does not exist.
 
         A target's credentials are masked for a caller that may not see them. The `etag` names
         generation and version, for `If-Match`.
@@ -110,7 +110,7 @@ class ScheduleLookup:
         return found
 
     def _delivers(self, found: ScheduleStatus | None, tenant: str) -> bool:
-        """Whether its fires may have deliveries; what is over does not tell its targets."""
+        """Whether its fires may have deliveries; an ended schedule does not tell its targets."""
         if found is None:
             return False
         known = self._parts.ready.holdings.tenant(tenant)
@@ -126,7 +126,7 @@ class ScheduleLookup:
 
 
 def _following(found: ScheduleStatus, count: int) -> dict[str, Any]:
-    """The occurrences to come; none of what is over, or cannot be read."""
+    """The occurrences to come; empty for a schedule that is over, or that cannot be read."""
     if not count:
         return {}
     row = found.pending
@@ -138,7 +138,7 @@ def _following(found: ScheduleStatus, count: int) -> dict[str, Any]:
 
 
 def _fired(found: ScheduleStatus, count: int) -> dict[str, Any]:
-    """The last fires, and of what recurs how all went; none of what cannot be read."""
+    """The last fires, and for a recurring schedule counts of all; empty if unreadable."""
     if not count:
         return {}
     fires: list[LastFire] = []
@@ -152,7 +152,7 @@ def _fired(found: ScheduleStatus, count: int) -> dict[str, Any]:
 
 
 def _counted(record: bytes) -> dict[str, Any]:
-    """How the fires of what recurs went; null where they were not counted."""
+    """Counts of a recurring schedule's fires; null if they were not counted."""
     if is_one_shot(record):
         return {}
     counts = counts_of_record(record)
@@ -172,9 +172,7 @@ def _shown(
 
 
 class GatheredLookups:
-    """Gathers what is asked for, and reads each partition once a turn; belongs to one event
-    loop.
-    """
+    """Gathers lookups, and reads each partition once a turn; belongs to one event loop."""
 
     def __init__(self, reads: Reads, now_ms: Callable[[], float]) -> None:
         self._reads = reads
@@ -195,9 +193,7 @@ class GatheredLookups:
         return await future
 
     def _look(self) -> None:
-        """Read what has been gathered, partition by partition, and settle all futures; raises
-        nothing.
-        """
+        """Read the gathered lookups, partition by partition, and settle all futures."""
         gathered, self._asked = self._asked, {}
         for partition, asked in gathered.items():
             names = [name for name, _ in asked]
@@ -205,7 +201,7 @@ class GatheredLookups:
                 found: Sequence[Found] = self._found(partition, names)
             except NotHeld as error:
                 found = [error] * len(asked)
-            except Exception:  # noqa: BLE001  # of one of them: the others are none the worse
+            except Exception:  # noqa: BLE001  # of one lookup: it must not harm the others
                 found = [self._alone(partition, name) for name in names]
             for (_, future), standing in zip(asked, found, strict=True):
                 _tell(future, standing)
@@ -214,12 +210,12 @@ class GatheredLookups:
         """One schedule, or why it cannot be read: another one of its read may be the broken one."""
         try:
             return self._found(partition, [name])[0]
-        except Exception as error:  # noqa: BLE001  # who asked is told
+        except Exception as error:  # noqa: BLE001  # the caller gets the error
             return error
 
     def _found(self, partition: int, names: list[bytes]) -> list[ScheduleStatus | None]:
-        """Read these schedules in one call; raises `NotHeld`, `Moving`, or what a damaged row
-        causes.
+        """Read these schedules in one call; raises `NotHeld`, `Moving`, or the error of a damaged
+        row.
         """
         now_ms = int(self._now_ms())
         return self._reads.read(partition, lambda rows: standings_of(rows, names, now_ms))

@@ -1,6 +1,6 @@
-"""What routes take of a call: names in its path, its parameters, its conditions, and its body.
+"""Parameters of routes: names in the path, query parameters, conditions, and the body.
 
-`json/` says what each of them may hold; here FastAPI is told where each of them comes from.
+`json/` says what each of them may hold; this module tells FastAPI where each of them comes from.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Keys of payloads, as workers hold them; and what is said of them when a tenant is removed.
+"""Keys of payloads, as workers hold them; and the answer on them when a tenant is removed.
 
     DELETE /v1/tenants/clinic                 200: the secret that the operator has to destroy
     GET    /v1/tenants/clinic/payload-keys    whether any worker uses its keys, or could read them
@@ -46,7 +46,7 @@ class ToDestroy(BaseModel):
 
 
 class RemovalAnswer(BaseModel):
-    """What a removed policy leaves to its operator."""
+    """The secret that a removed policy leaves to its operator."""
 
     tenant: str
     destroy: ToDestroy
@@ -66,7 +66,7 @@ class KeysAsked(Known):
 class ReadableSecret(BaseModel):
     """A secret that lies at a worker, and the keys that can be made of it for the tenant.
 
-    None of what is there and cannot be read as a secret.
+    Without those that exist and cannot be read as a secret.
     """
 
     reference: str
@@ -74,7 +74,7 @@ class ReadableSecret(BaseModel):
 
 
 class WorkerKeys(BaseModel):
-    """What one worker has of the tenant's keys."""
+    """The tenant's keys at one worker."""
 
     worker_id: str
     in_use: bool = Field(description="Whether it encrypts and decrypts with keys of the tenant.")
@@ -82,7 +82,7 @@ class WorkerKeys(BaseModel):
 
 
 class WorkersKeys(BaseModel):
-    """What all workers have of a tenant's keys."""
+    """A tenant's keys at all workers."""
 
     tenant: str
     shared_with: list[str] = Field(
@@ -98,9 +98,9 @@ KeysQuery = Annotated[KeysAsked, Query()]
 async def removal_answer(
     policies: PolicyClient, caller: Principal, removed: TenantPolicy | None
 ) -> RemovalAnswer | None:
-    """What is told of a policy that was removed; None where its payloads were not encrypted.
+    """The answer on a policy that was removed; None if its payloads were not encrypted.
 
-    Keys are the platform's, as in each policy, so nobody else is told of other tenants.
+    Keys are the platform's, as in each policy, so only its operators learn of other tenants.
     """
     key = await asyncio.to_thread(policies.to_destroy, removed)
     if key is None or removed is None or not caller.is_platform:
@@ -128,7 +128,7 @@ def payload_key_routes(view: WorkerView, parts: ApiDependencies, callers: Caller
         tenant: TenantName, query: KeysQuery, caller: Principal = callers.who(Role.OPERATE)
     ) -> WorkersKeys:
         """Which workers use keys of a tenant's payloads, or could read the secrets of such keys;
-        for who operates all tenants.
+        for operators of all tenants.
         """
         if not caller.is_platform:
             raise forbidden(
@@ -155,7 +155,8 @@ def payload_key_routes(view: WorkerView, parts: ApiDependencies, callers: Caller
 def _unasked(view: WorkerView) -> list[str]:
     """Workers that cannot be asked, since they tell no address; raises `Problem` (503).
 
-    Who is not in the group, or only just, knows none of the others, and must not answer for them.
+    A worker that is not in the group, or has just joined, does not know the others, and must not
+    answer for them.
     """
     entries, mine = view.assignment_map().entries, view.identity.worker_id
     if all(each.worker != mine for each in entries):
@@ -167,7 +168,7 @@ def _unasked(view: WorkerView) -> list[str]:
 def _of_worker(
     view: WorkerView, parts: ApiDependencies, tenant: str, asked: list[str]
 ) -> WorkerKeys:
-    """What this worker has; reads files, so it blocks."""
+    """The keys at this worker; reads files, so it blocks."""
     policies = parts.ready.policies
     policy = policies.policy(tenant)
     named = [] if policy is None or policy.payload_key_ref is None else [policy.payload_key_ref]

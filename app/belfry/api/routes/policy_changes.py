@@ -1,16 +1,16 @@
-"""A change of a policy: what it begins with, who may ask for it, and when it is done.
+"""A change of a policy: its base, the rights for it, and when it is done.
 
 The routes of `tenants.py` go through these steps, in this order:
 
     `policy_now`     the policy that the change begins with, read anew where it is compared
     `check_seen`     it is the one that the caller has looked at: else 412 `changed`
-    `check_rights`   the caller may set what differs: else 403, with the fields' names
-    `written`        the record is acknowledged by all replicas: else 503 `not_written`
-    `followed`       this worker has read it back: else 503 `not_followed`, and it is written
+    `check_rights`   the caller may set the changed fields: else 403, with their names `written`
+    the record is acknowledged by all replicas: else 503 `not_written` `followed`       this worker
+    has read it back: else 503 `not_followed`, and it is written
 
-Rights are judged by what differs and not by what was sent, so a caller may give a policy back as it
-was shown. Both checks come before the write and in its thread, since they need the latest policy,
-which may have to be read. Who calls sees to it that one change ends before the next one begins.
+Rights are judged by the changed fields and not by the sent ones, so a caller may give a policy back
+as it was shown. Both checks come before the write and in its thread, since they need the latest
+policy, which may have to be read. The caller ends one change before it begins the next one.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from belfry.policies.policy_client import PolicyClient
 from belfry.tenants.policy import TenantPolicy
 from belfry.tenants.policy_rights import TENANTS, platform_changes
 
-# What a caller needs who sets all of a policy, in words.
+# The right to set all of a policy, in words.
 PLATFORM: Final = "the role operate for all tenants (*)"
 # Seconds until this worker has to have read the policy back, and between two looks.
 FOLLOWED_S: Final = 5.0
@@ -47,8 +47,9 @@ def policy_now(
 ) -> TenantPolicy | None:
     """The policy that a change begins with, `newest` where it is compared; blocks.
 
-    Who may not set all of it must not undo what the platform has set a moment ago, nor what this
-    worker cannot read.  Where unknown tenants are not served, a policy lets its tenant in.
+    A caller without the right to set all of it must not undo fields that the platform has set a
+    moment ago, nor fields that this worker cannot read.  Where unknown tenants are not served, a
+    policy lets its tenant in.
     """
     if newest or not caller.is_platform:
         policies.catch_up(tenant)
@@ -63,7 +64,7 @@ def policy_now(
 def check_rights(
     caller: Principal, before: TenantPolicy, after: TenantPolicy, *, shares: bool = False
 ) -> None:
-    """Refuse a change of what is the platform's by somebody else; raises `Problem`.
+    """Refuse a change of the platform's fields by other callers; raises `Problem`.
 
     `before` and `after` are compared field by field, so giving a field of the platform's as it is
     does no harm. `shares` says that the caller asks for another tenant's topic, which is the
@@ -86,7 +87,7 @@ def check_rights(
 def policy_tag(policy: TenantPolicy) -> str:
     """The ETag of a policy: the same wherever and whenever it says the same.
 
-    It covers headers of targets as well, so who may not see those is not given it.
+    It covers headers of targets as well, so only a caller that may see those gets it.
     """
     return f'"{sha256(orjson.dumps(asdict(policy))).hexdigest()[:32]}"'
 
@@ -113,7 +114,7 @@ def check_removal(tenant: str, policy: TenantPolicy | None) -> None:
 
 
 async def written(write: Callable[[], T]) -> T:
-    """Run what writes in a thread; its errors become problems (422 and 503)."""
+    """Run a write in a thread; its errors become problems (422 and 503)."""
     try:
         return await asyncio.to_thread(write)
     except BadPolicy as error:

@@ -1,4 +1,4 @@
-"""`/v1/preview`: what a rule will do, told before it is asked for.
+"""`/v1/preview`: the instants of a rule, before a schedule is made.
 
 A preview computes and reads at most a calendar's days. But a rule of RFC 5545 may take long to find
 its next instants, and anybody may send one. So previews have few threads of their own, each has
@@ -6,11 +6,11 @@ little time, and one whose caller has gone ends early:
 
     12:00:00.0  POST /v1/preview: a thread computes          the port's loop looks each 100 ms
     12:00:00.3  the caller hangs up                          seen at the next look: the thread ends
-    12:00:02.0  otherwise after two seconds                  what has been found by then is answered
+    12:00:02.0  otherwise after two seconds                  the instants found by then are answered
 
-Nothing is written, and no schedule is looked at. So a preview is the same at every worker, except
-where it heeds a calendar: only a holder of one of the tenant's partitions has the days, and if none
-can be reached the answer is 503, as for any read. While all threads are busy, it is 503 `busy`.
+A preview writes nothing and looks at no schedule. So it is the same at every worker, unless it
+heeds a calendar: only a holder of one of the tenant's partitions has the days, and if none can be
+reached the answer is 503, as for any read. While all threads are busy, it is 503 `busy`.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ class AskedPreview(NamedTuple):
 
 
 async def _found(request: Request, threads: Threads, asked: AskedPreview) -> Preview | Rejection:
-    """A preview of a rule at an instant; it ends early when its time is up or nobody waits."""
+    """A preview of a rule at an instant; it ends early after its time, or if its caller leaves."""
     fields, now_ms, body, days = asked
     gone, deadline_s = Event(), monotonic() + LONGEST_S
 

@@ -1,4 +1,4 @@
-"""What somebody asked for, and what a payload says: bytes of others, made readable.
+"""Requests and payloads made readable: bytes that others wrote.
 
     GET  /v1/tenants/{tenant}/requests/{place}   the request that a version of a schedule came from
     POST /v1/decode                              Avro by the schema that its first bytes name
@@ -67,7 +67,7 @@ class DecodeBody(Strict):
 
 
 class DecodedAnswer(BaseModel):
-    """What the bytes say."""
+    """The content of the bytes."""
 
     avro_schema: str = Field(description="Full name of the writer's schema.")
     value: Any = Field(description="The value; bytes in it as text, or as base64.")
@@ -104,7 +104,7 @@ def readable_routes(parts: ApiDependencies, callers: Callers) -> APIRouter:
     async def decode(
         request: Request, _caller: Principal = callers.who(Role.READ)
     ) -> DecodedAnswer:
-        """What bytes say by the Avro schema that they name: Confluent's prefix, or C3 01."""
+        """The content of bytes by the Avro schema that they name: Confluent's prefix, or C3 01."""
         body = await parsed(request, DecodeBody)
         try:
             raw = b64decode(body.value_base64, validate=True)

@@ -1,12 +1,12 @@
-"""Whose turn it is where several tenants want to redrive by one worker, which does one at a time.
+"""Turns of tenants that want to redrive by one worker, which does one at a time.
 
     12:00:00   shop sends for ten seconds          mail asks: busy, and waits
     12:00:10   shop asks for its next slice        refused: it had the last turn, and mail waits
     12:00:11   mail asks again                     its turn; shop asks meanwhile, and waits
     12:00:21   mail asks for its next slice        refused: shop waits
 
-So a tenant has one redrive at a time, and none with much to send keeps the others out.  Who has
-not asked again for `WAITS_MS` waits no more.
+So a tenant has one redrive at a time, and a tenant with many records does not keep the others out.
+A tenant that has not asked again for `WAITS_MS` waits no more.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ WAITS_MS: Final = 5_000
 
 
 class RedriveTurns:
-    """Remembers whose the last turn was, and who was refused since; belongs to one event loop."""
+    """Remembers the tenant of the last turn, and those refused since; belongs to one event loop."""
 
     def __init__(self) -> None:
         self._last: str | None = None

@@ -1,8 +1,8 @@
-"""What was refused, or what has fired, sent again by a worker, a slice for each call.
+"""Refused requests or fired events, sent again by a worker, a slice for each call.
 
     POST /v1/tenants/shop/redrives?dry=true   how many there are; reads only
     POST /v1/tenants/shop/redrives            some of them are sent, each once
-    POST /v1/redrives                         refusals of all tenants, and of nobody
+    POST /v1/redrives                         refusals of all tenants, and those without one
 
 Each slice is marked in its own transaction, so the same call goes on where the last one ended, at
 this worker or another one, until `left` is 0.  What it promises is docs/redrive.md's; the command
@@ -85,7 +85,7 @@ def redrive_routes(parts: ApiDependencies, callers: Callers) -> APIRouter:
     async def of_all(
         request: Request, asking: DryQuery, caller: Principal = callers.who(Role.READ)
     ) -> Response:
-        """The same for refusals of all tenants and of nobody, for who is bound to all (`*`)."""
+        """The same for all refusals, also those without a tenant; for callers of all (`*`)."""
         if not caller.reaches_all:
             raise forbidden(
                 f"{caller.name} is bound to some tenants: redrive those of one of them."
@@ -107,7 +107,7 @@ class Redrives:
         self._turns = RedriveTurns()
 
     async def answer(self, request: Request, tenant: str, *, dry: bool) -> Response:
-        """What a call came to; raises `Problem`."""
+        """The result of a call; raises `Problem`."""
         note().changes_nothing = dry
         body = await parsed(request, RedriveBody)
         note().because(body.reason)
@@ -152,7 +152,7 @@ class Redrives:
 
 
 def _problem(error: BelfryError) -> Problem:
-    """Why nothing, or not all, was sent, and what to do."""
+    """Why no record, or not each, was sent, and what to do."""
     if isinstance(error, SharedTopic):
         detail = (
             f"{error}, and an old event does not say whose it is: `belfry redrive fires` with"

@@ -1,14 +1,14 @@
-"""Refused requests: what was refused, why, and what of it can be read.
+"""Refused requests: their content as far as it can be read, and why they were refused.
 
     GET /v1/tenants/shop/rejections     those of one tenant, the latest first
-    GET /v1/rejections                  all, also those of which nobody knows whose they are
+    GET /v1/rejections                  all, also those whose tenant is unknown
 
 A tenant sees its own records alone. A request that cannot be decoded has no tenant that could be
 believed, so it is shown only to a caller that is bound to all tenants (`*`).
 
 A refused request may be anything, and may hold anything. So it is shown as far as it can be read:
-its fields where it is a request, else the beginning of its bytes; what may be a credential is left
-out by the reader of the topic (`workers/kept.py`).
+its fields where it is a request, else the beginning of its bytes; the reader of the topic leaves
+out parts that may be credentials (`workers/kept.py`).
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ from belfry.api.workers.kept import RejectedRequest
 
 
 class RejectedAnswer(BaseModel):
-    """A refused request, as far as it can be read and without what may be a credential."""
+    """A refused request, as far as it can be read and without possible credentials."""
 
     at: str = Field(description="When it was refused.")
-    tenant: str | None = Field(description="Null where nobody knows whose it is.")
+    tenant: str | None = Field(description="Null if its tenant is unknown.")
     # As the verdict had it, such as `bad_fields`; `reason` is a sentence for people.
     code: str
     reason: str
@@ -77,7 +77,7 @@ def rejection_routes(reads: TopicReads, callers: Callers) -> APIRouter:
     async def rejections(
         query: KeptQuery, caller: Principal = callers.who(Role.READ)
     ) -> RejectionsAnswer:
-        """Refused requests of all tenants and of nobody, for who is bound to all tenants (`*`)."""
+        """All refused requests, also those without a tenant; for callers bound to all (`*`)."""
         if not caller.reaches_all:
             raise forbidden(
                 f"{caller.name} is bound to some tenants: ask for the rejections of one of them."
@@ -95,7 +95,7 @@ def rejection_routes(reads: TopicReads, callers: Callers) -> APIRouter:
 
 
 async def _rejected(reads: TopicReads, tenant: str | None, query: KeptAsked) -> RejectionsAnswer:
-    """A page of refused requests: those of one tenant, or all of them where it is None."""
+    """A page of refused requests: those of one tenant, or all of them if it is None."""
     asked = question("rejections", tenant)
     # The cursor is bound to the tenant, so that of one tenant is refused for another.
     before = query.before(asked)

@@ -44,13 +44,13 @@ from belfry.api.routes.parameters import (
 from belfry.api.workers import writing
 from belfry.api.workers.writing import Writes, request_fields
 
-# What can be done to a schedule by its name alone, and what OpenAPI says of it.
+# Actions on a schedule that need only its name, with their texts for OpenAPI.
 ACTIONS: Final = {
     "pause": "Hold a schedule until it is resumed.",
     "resume": "End a pause.",
     "trigger": "Fire once now, besides the schedule's own instants.",
 }
-# What answers a change of a schedule that is there.
+# Responses to a change of an existing schedule.
 VERDICTS: Final[dict[int | str, Any]] = {
     **with_answer(VerdictAnswer, 200, 202),
     **problems(404, 409, 412, 422, 429, 503),
@@ -77,7 +77,7 @@ def add_changes(routes: APIRouter, writes: Writes, callers: Callers) -> None:
         conditions: ConditionHeaders,
         _caller: Principal = callers.who(Role.SCHEDULE),
     ) -> Response:
-        """Create a schedule, or replace what it says."""
+        """Create a schedule, or replace the content of an existing one."""
         version, new = expected_version(conditions.if_match), must_be_new(conditions.if_none_match)
         fields = (await parsed(request, DefinitionBody)).fields()
         if version is not None:
@@ -171,7 +171,7 @@ def _acknowledging(routes: APIRouter, writes: Writes, callers: Callers) -> None:
         match: MatchHeaders,
         _caller: Principal = callers.who(Role.SCHEDULE),
     ) -> Response:
-        """Acknowledge a fire, so that what waits for it goes on; UNCHANGED where nothing does."""
+        """Acknowledge a fire, so that the next event behind it goes on; UNCHANGED if none waits."""
         return await _change(request, writes, (tenant, schedule_id, "ACK"), asking, match)
 
 
@@ -193,7 +193,7 @@ def add_dry_run(routes: APIRouter, dry_runs: DryRuns, callers: Callers) -> None:
         query: WhyQuery,
         caller: Principal = callers.who(Role.SCHEDULE),
     ) -> Response:
-        """Fire a copy now, marked by the header `belfry-dry-run`; nothing changes.
+        """Fire a copy now, marked by the header `belfry-dry-run`; the schedule does not change.
 
         The copy is written outside of the transactions of real fires.
         """

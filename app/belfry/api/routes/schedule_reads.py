@@ -1,12 +1,12 @@
 """Routes that show schedules: one of them, a tenant's list, its counts and its ack locks.
 
-    GET …/schedules/{id}     one schedule, with what it will send      `lookup.py`
-    GET …/schedules          pages, by id or by due instant            `lists.py`
-    GET …/counts             how many are due in each minute           `lists.py`
-    GET …/locks              which fires others wait for               `lists.py`
+    GET …/schedules/{id}     one schedule, with its payload            `lookup.py` GET …/schedules
+    pages, by id or by due instant            `lists.py` GET …/counts             how many are due
+    in each minute           `lists.py` GET …/locks              which fires others wait for
+    `lists.py`
 
-Here FastAPI is told what callers may ask and what they get; the two modules beside find it. No
-answer is stale: the holder of the partition has to prove that nobody had taken it over
+This module tells FastAPI the questions and the answers; the two modules beside find them. No answer
+is stale: the holder of the partition has to prove that nobody had taken it over
 (`workers/reading.py`).
 """
 
@@ -56,8 +56,8 @@ def add_lists(routes: APIRouter, lists: Lists, callers: Callers) -> None:
         """Schedules of a tenant, by id, or by due instant where a range is given.
 
         A page ends when it is full or 10 000 of the tenant's rows have been looked at; then
-        `cursor` goes on.  Each 10 000 rows come in due order for themselves.  Pages are no
-        snapshot: what changes between two of them may be missed or shown twice.
+        `cursor` goes on.  Each 10 000 rows come in due order for themselves.  Pages are not a
+        snapshot: a schedule that changes between two of them may be missed or shown twice.
         """
         most = MostRows(filters.limit, filters.cursor)
         return await lists.page(request, caller, filters.wanted(tenant), most)
@@ -78,7 +78,7 @@ def add_lists(routes: APIRouter, lists: Lists, callers: Callers) -> None:
         The counts are kept with every change, so they cost the same however many wait.  A minute
         counts as a whole, also where the range begins or ends within it.  A page has at most 10 000
         minutes of one partition; add the pages up.  Paused schedules wait for no instant and do not
-        count; what waits for something else is counted where it is due.
+        count; a schedule with another cause of waiting counts in its due minute.
         """
         wanted = Wanted(
             tenant.encode(), due_from_ms=range_.due_from or 0, due_until_ms=range_.due_until

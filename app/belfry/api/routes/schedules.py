@@ -1,16 +1,16 @@
 """`/v1/tenants/{tenant}/schedules`: the routes of schedules in their order, and creating one.
 
-An id may hold slashes, so the address of one schedule takes whatever follows. FastAPI goes through
+An id may hold slashes, so the address of one schedule takes all that follows. FastAPI goes through
 routes in the order in which they were added and takes the first that fits:
 
     POST …/schedules/order/4711/pause      the action `pause` of order/4711     asked first
     GET  …/schedules/order/4711/pause      405: the name of an action is reserved
     GET  …/schedules/order%2F4711%2Fpause  the schedule order/4711/pause        asked last
 
-So actions come before what they could be taken for, then the reserved names, and the address of one
-schedule comes last. What is read is in `schedule_reads.py`, what changes one schedule in
-`schedule_changes.py`. Creating is here: it is what callers do most, one by one or many at once, and
-`express.py` does the same without FastAPI.
+So actions come first, then the reserved names, and the address of one schedule comes last. Reads
+are in `schedule_reads.py`, changes of one schedule in `schedule_changes.py`. Creating is here: it
+is the most frequent call, one by one or many at once, and `express.py` does the same without
+FastAPI.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def schedule_routes(parts: ApiDependencies, reads: Reads, callers: Callers) -> A
 
 
 def plain_calls(parts: ApiDependencies, reads: Reads, callers: Callers) -> Calls:
-    """What the routes of the most frequent calls do, for those that come without parameters."""
+    """The functions of the most frequent routes, for calls that come without parameters."""
     writes = Writes(parts, reads)
 
     async def create(request: Request, caller: Principal, tenant: str) -> Response:

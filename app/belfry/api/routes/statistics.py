@@ -6,8 +6,8 @@
     the answer         09:00  200 requests, 180 fires       10:00  90 requests, 95 fires
 
 Counters lie in the history beside the events, one row for each hour and partition, so a look costs
-the same however much happened in an hour. What the tenant's lifecycle level does not let be written
-is not counted there; so fires are counted a second time, by the worker that commits them
+the same however much happened in an hour. Events below the tenant's lifecycle level are not counted
+there; so fires are counted a second time, by the worker that commits them
 (`history/fire_hours.py`). An hour counts as a whole, also where the range begins within it.
 """
 
@@ -89,7 +89,7 @@ def statistics_routes(parts: ApiDependencies, callers: Callers) -> APIRouter:
 
 
 async def _fires(source: Follower, tenant: str, first: int, last: int) -> Hours:
-    """What this worker fired in these hours, of which some is at rest and some in memory.
+    """The fires of this worker in these hours, from its store and from memory.
 
     Where fires go from here to there meanwhile, it is looked at again.
     """

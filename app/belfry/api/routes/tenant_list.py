@@ -1,7 +1,7 @@
 """`GET /v1/tenants`: every tenant that has anything, with its figures, from all workers.
 
-Each worker tells of what it owns. The one that is asked adds these up, and adds tenants that have a
-policy and nothing else. A tenant whose partitions lie on two workers is one tenant of the answer.
+Each worker tells of its own partitions. The one that is asked adds these up, and adds tenants that
+have only a policy. A tenant whose partitions lie on two workers is one tenant of the answer.
 
     GET /v1/tenants?limit=2 at W1
     W1 owns something of    a 10, c 5
@@ -12,7 +12,7 @@ policy and nothing else. A tenant whose partitions lie on two workers is one ten
 Each answers with the first page of its own behind the cursor, so the first page of all is complete:
 whatever a worker left out lies behind `limit` names already. An order other than by name has no
 pages, since figures change from look to look. A worker that does not answer in time is named in
-`silent`, and what it owns is missing.
+`silent`, and its tenants are missing.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from belfry.engine.tenant_figures import TenantFigures
 
 # Tenants that have been found, by name.
 Found = dict[str, TenantAnswer]
-# The figures of a tenant that has a policy, and of which nothing else is known here.
+# The figures of a tenant that has a policy, without any other fact known here.
 _NOTHING: Final = TenantFigures()
 
 
@@ -56,8 +56,8 @@ class TenantsAnswer(BaseModel):
     cursor: str | None = Field(description="Give it back for the next page; null at the end.")
     silent: list[str] = Field(
         default_factory=list,
-        description="Workers that did not answer in time: what they own is missing, unless they are"
-        " among `remembered`.",
+        description="Workers that did not answer in time: their tenants are missing, unless the"
+        " worker is among `remembered`.",
     )
     remembered: list[RememberedAnswer] = Field(
         default_factory=list,
@@ -71,8 +71,8 @@ class TenantsAsked(OfAllAsked):
 
     limit: int = Field(100, ge=1, le=1000)
     cursor: str | None = Field(None, max_length=100, description="Of the page before.")
-    policy: bool = Field(False, description="Those that have a policy, and no others.")
-    waiting: bool = Field(False, description="Those whose events wait, and no others.")
+    policy: bool = Field(False, description="Only tenants that have a policy.")
+    waiting: bool = Field(False, description="Only tenants whose events wait.")
     sort: Literal["name", "waiting", "pending", "fired", "rejected", "lateness"] = Field(
         "name", description="All but `name` show the first `limit` alone, without a cursor."
     )
@@ -146,14 +146,14 @@ def _policies(
 
 
 def _add(found: Found, more: Iterable[TenantAnswer]) -> None:
-    """Add figures of other workers to what has been found."""
+    """Add figures of other workers to those found here."""
     for each in more:
         known = found.get(each.tenant)
         found[each.tenant] = each if known is None else known.with_those_of(each)
 
 
 def _target(query: TenantsAsked) -> Target:
-    """The same question, about what the worker that is asked owns."""
+    """The same question, about the asked worker's own partitions."""
     given = {"limit": query.limit, "sort": query.sort, "cursor": query.cursor, "alone": "true"}
     given["waiting"] = "true" if query.waiting else None
     given["policy"] = "true" if query.policy else None

@@ -1,13 +1,13 @@
 """`/v1/tenants/{tenant}`: policies, which are records of `belfry.tenants`.
 
-Reads come from what this worker has read of the topic; a write is answered once this worker follows
-it, and every other one does within two seconds.
+Reads come from this worker's copy of the topic; a write is answered once this worker has read it
+back, and every other worker does so within two seconds.
 
     12:00:00.00  PUT /v1/tenants/shop, by the tenant's own admin
-    12:00:00.00  what the topic holds by now is read: the change begins with the latest policy
-    12:00:00.05  rights: a field of the platform's would change ─► 403 with its name
-    12:00:00.06  the policy is written, and acknowledged by all replicas
-    12:00:00.40  this worker has read it back ─► 200 with the whole policy
+    12:00:00.00  the topic is read to its end: the change begins with the latest policy 12:00:00.05
+    rights: a field of the platform's would change ─► 403 with its name 12:00:00.06  the policy is
+    written, and acknowledged by all replicas 12:00:00.40  this worker has read it back ─► 200 with
+    the whole policy
 
 Changes through one worker go one after the other. Two workers may be asked at the same moment, and
 then the later record counts, as it does for commands.
@@ -66,7 +66,10 @@ def _fields() -> dict[str, Any]:
 
 
 PolicyBody: Final[type[Strict]] = create_model(
-    "PolicyBody", __base__=Strict, __doc__="A policy; what is left out is the default.", **_fields()
+    "PolicyBody",
+    __base__=Strict,
+    __doc__="A policy; a field that is left out has its default.",
+    **_fields(),
 )
 PolicyAnswer: Final[type[BaseModel]] = create_model(
     "PolicyAnswer", __doc__="A tenant's policy.", tenant=(str, ...), **_fields()
@@ -82,10 +85,11 @@ class Setting(Why):
 
 
 class RemovalOptions(Why):
-    """What becomes of what is pending."""
+    """The treatment of pending schedules."""
 
     cancel_pending: bool = Field(
-        False, description="Refuse the tenant's requests from now on, and cancel what is pending."
+        False,
+        description="Refuse the tenant's requests from now on, and cancel its pending schedules.",
     )
 
 
@@ -122,7 +126,7 @@ def _listing(routes: APIRouter, parts: ApiDependencies, callers: Callers) -> Non
         responses={**with_answer(PolicyAnswer, 200), **problems(404, 422, 429, 503)},
     )
     async def policy(tenant: TenantName, caller: Principal = callers.who(Role.READ)) -> Response:
-        """A tenant's policy; 404 where it has none and is treated by the defaults.
+        """A tenant's policy; 404 if it has none and is treated by the defaults.
 
         The role `read` sees no values of targets' headers and no queries of their addresses.
         """
@@ -159,7 +163,7 @@ def _setting(
         seen: SeenPolicyHeader,
         caller: Principal = callers.who(Role.ADMIN),
     ) -> Response:
-        """Set a tenant's policy as a whole; who sets a part of it leaves the other as it is.
+        """Set a tenant's policy as a whole; a caller with rights to a part leaves the rest.
 
         With `If-Match` it counts only if the policy still has the ETag that was given with it.
         """

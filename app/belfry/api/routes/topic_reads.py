@@ -1,4 +1,4 @@
-"""Reads of topics for routes: what Kafka keeps for a while, looked for from its end backwards.
+"""Reads of topics for routes: records that Kafka keeps, searched from the end backwards.
 
 The records of all tenants lie in one topic, and none of them is indexed. A look goes back from the
 end of the topic and takes a bounded time, so a page may be short, or empty, while older pages hold
@@ -40,7 +40,7 @@ MOST_LOOKS: Final = 4
 _END: Final = struct.Struct(">HQ")
 # A letter's id: partition and offset, such as 3-17042.
 PLACE: Final = r"^\d{1,5}-\d{1,18}$"
-CURSOR_DOC: Final = "Give it back for older ones; null where nothing older is kept."
+CURSOR_DOC: Final = "Give it back for older ones; null if there are no older ones."
 EXAMINED_DOC: Final = "How many records and markers of all tenants were looked at for it."
 
 
@@ -76,7 +76,7 @@ class TopicReads:
         self._threads = Threads("looks at topics", MOST_LOOKS)
 
     async def run(self, look: Callable[[], T]) -> T:
-        """What a look returns; raises `Problem` where Kafka, or the registry, does not answer.
+        """The result of a look; raises `Problem` if Kafka, or the registry, does not answer.
 
         It raises the same (503) where `MOST_LOOKS` looks are under way already.
         """
@@ -90,7 +90,7 @@ class TopicReads:
 
 
 def readable_fields(request: Any) -> Any:
-    """Fields of a request with their bytes as text, or as base64 where they are none."""
+    """Fields of a request with their bytes as text, or else as base64."""
     if isinstance(request, bytes):
         return bytes_json("value", request)
     if isinstance(request, list):
@@ -101,7 +101,7 @@ def readable_fields(request: Any) -> Any:
 
 
 def older(rest: Before | None, asked: bytes) -> str | None:
-    """The cursor behind a page: where each partition goes on; None where nothing older is kept."""
+    """The cursor behind a page: where each partition goes on; None if there are no older ones."""
     if rest is None:
         return None
     ends = b"".join(_END.pack(*each) for each in sorted(rest.items()))

@@ -1,9 +1,9 @@
-"""What is added to a schedule's answer by asking somebody else, once its holder has answered.
+"""Parts of a schedule's answer that others supply, once its holder has answered.
 
     holder's rows ─► Unfinished ─► lease proven ─► payload out of a day file ─► ends of deliveries
 
 The rows are read and proven first, within a second.  Stores and other workers may take longer, and
-what they add does not go stale: a row names its payload by a digest, and a delivery ends once.
+their parts do not go stale: a row names its payload by a digest, and a delivery ends once.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Unfinished(Response):
     """
 
     def __init__(self, shown: Response, stands: bytes | None, *, ends: bool) -> None:
-        """`stands` is what the row has in place of the payload, None where that is there."""
+        """`stands` is the row's reference to the payload, or None if the row has the payload."""
         super().__init__()
         self.shown = shown
         self.stands = stands
@@ -44,7 +44,7 @@ def unfinished(shown: Response, found: ScheduleStatus | None, *, ends: bool) -> 
 
 
 class Finishing:
-    """Adds what is lacking; belongs to one event loop."""
+    """Adds the missing parts; belongs to one event loop."""
 
     def __init__(self, parts: ApiDependencies) -> None:
         self._parts = parts

@@ -1,4 +1,4 @@
-"""What a tenant used, hour by hour: the figures of the metering topic, summed.
+"""The usage of a tenant, hour by hour: the figures of the metering topic, summed.
 
     GET /v1/tenants/shop/usage?since=2026-03-01T00:00:00Z&until=2026-03-01T02:00:00Z
     period 00:00-01:00   accepted 1 200, fired 1 190, delivered 900, held 3.2 byte-hours
@@ -40,13 +40,13 @@ DAY_MS: Final = 24 * HOUR_MS
 
 
 class UsagePeriod(BaseModel):
-    """What was used in one period."""
+    """The usage of one period."""
 
     from_: str = Field(alias="from", serialization_alias="from")
-    # The period holds what happened from `from` to before this instant.
+    # The period goes from `from` to before this instant.
     until: str
     accepted: int = Field(description="Requests that brought something to keep.")
-    # Occurrences that fired, whatever became of their delivery.
+    # Occurrences that fired, delivered or not.
     fired: int
     delivered: int = Field(description="Deliveries to targets that succeeded.")
     held_byte_ms: int = Field(description="Bytes that waited, times milliseconds.")
@@ -54,7 +54,7 @@ class UsagePeriod(BaseModel):
 
 
 class UsageAnswer(BaseModel):
-    """What a tenant used, the earliest period first; one in which it used nothing is left out."""
+    """The usage of a tenant, the earliest period first; periods without usage are left out."""
 
     tenant: str
     # The range that was looked at, with what was left out of the question filled in.
@@ -78,7 +78,7 @@ UsageQuery = Annotated[UsageAsked, Query()]
 
 
 def usage_routes(parts: ApiDependencies, callers: Callers) -> APIRouter:
-    """The route of what tenants used.
+    """The route of tenants' usage.
 
     Workers meter only where `BELFRY_METERING_INTERVAL_MS` is set; else it answers 404
     `not_metered`.
@@ -90,7 +90,7 @@ def usage_routes(parts: ApiDependencies, callers: Callers) -> APIRouter:
     async def usage(
         tenant: TenantName, query: UsageQuery, _caller: Principal = callers.who(Role.READ)
     ) -> UsageAnswer:
-        """What a tenant used in each hour that is over, where workers meter it."""
+        """The usage of a tenant in each hour that is over, if workers meter it."""
         now_ms = int(parts.now_ms())
         until_ms = min(now_ms, now_ms if query.until is None else query.until)
         since_ms = max(0, until_ms - DAY_MS) if query.since is None else query.since

@@ -1,9 +1,9 @@
 """A connection until both sides have agreed on keys, counted from the moment it is accepted.
 
 A server that is given a certificate tells its protocol of a connection when the handshake is over.
-Until then the connection takes memory, some 70 kB, and nobody counts it: a client that says
-nothing, or half of a greeting, would have as many as there are file descriptors.  So the port is
-opened without TLS, each connection enters the room as one that has not asked for anything, and the
+Until then the connection takes memory, some 70 kB, and is not counted: a client that sends nothing,
+or half of a greeting, could open as many as there are file descriptors.  So the port is opened
+without TLS, each connection enters the room as one that has not asked for anything, and the
 handshake is made here.
 
     accepted ──► Greeting, in the room ──handshake──► Protocol, in the room ──► …
@@ -30,7 +30,7 @@ class Greeting(asyncio.Protocol):
         within_s: float,
         make: Callable[[], asyncio.Protocol],
     ) -> None:
-        """`make` gives who takes the connection over; the handshake ends `within_s` seconds."""
+        """`make` gives the protocol behind the handshake, which may take `within_s` seconds."""
         self._room = room
         self._context = context
         self._within_s = within_s
@@ -70,13 +70,14 @@ class Greeting(asyncio.Protocol):
             )
         )
         try:
-            # One turn of the loop, and what comes is the handshake's; nothing is read meanwhile.
+            # For one turn of the loop, incoming bytes belong to the handshake; the loop does not
+            # read them.
             await asyncio.sleep(0)
             if self._read and not handshake.done():
                 _give(self._transport.get_protocol(), self._read)
             secured = await handshake
         except OSError:
-            # Not in time, or no TLS: nobody is there who could be told.
+            # Not in time, or not TLS: such a client cannot read an answer.
             secured = None
         finally:
             self._room.leave(self)
@@ -97,7 +98,7 @@ def _give(handshake: Any, data: bytes) -> None:
 
 
 class _Early(asyncio.Protocol):
-    """Keeps what comes with the end of the handshake, before anybody is told of a connection."""
+    """Keeps bytes that come with the end of the handshake, before the protocol is connected."""
 
     def __init__(self) -> None:
         self._parts: list[bytes] = []
@@ -112,7 +113,7 @@ class _Early(asyncio.Protocol):
         self._has_ended = True
 
     def hand_over(self, transport: asyncio.Transport, protocol: asyncio.Protocol) -> None:
-        """Let the protocol have what came, in its order."""
+        """Give the kept bytes to the protocol, in their order."""
         transport.set_protocol(protocol)
         protocol.connection_made(transport)
         for part in self._parts:

@@ -1,4 +1,4 @@
-"""Who may talk to the HTTP port, from where, how much and for how long.
+"""The guard of the HTTP port: allowed hosts and origins, sizes, times and counts of requests.
 
 Without authentication the port is bound to loopback. That alone does not stop a web page whose own
 host name is made to resolve to 127.0.0.1, so the `Host` of each request has to be a name of this
@@ -11,8 +11,8 @@ bodies), and every answer forbids the browser to load anything from elsewhere.
     a page of https://evil.example posts to http://127.0.0.1:8700/v1/…
       Origin: https://evil.example          403: not ours, and no setting names it
 
-What is refused here is answered as a problem document, before a route or a key is looked at. It
-runs on the port's event loop.
+A refusal is a problem document, given before a route or a key is looked at. It runs on the port's
+event loop.
 """
 
 from __future__ import annotations
@@ -165,7 +165,7 @@ class _SentAnswer:
 
     async def __call__(self, message: Message) -> None:
         if message["type"] == "http.response.start":
-            # What is left of a body may never come, and takes nobody's place.
+            # The rest of a body may never come, and takes no place of another request.
             self._slot.free()
             await self._body.discard()
             self.begun = True
@@ -219,6 +219,6 @@ def _stopping() -> Problem:
 
 
 def _slow(seconds: float) -> Problem:
-    """An answer that has taken too long; what it does goes on where it cannot be stopped."""
+    """An answer that has taken too long; its work goes on if it cannot be stopped."""
     detail = f"There is no answer within {seconds:g} s: try again."
     return Problem(HTTPStatus.SERVICE_UNAVAILABLE, detail, "slow", {"retry-after": "1"})

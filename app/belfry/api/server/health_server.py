@@ -1,7 +1,7 @@
 """The port for health and metrics: a listener of its own, which callers of the API cannot fill.
 
-The API's port answers the same questions.  This one goes on where that one has no room, so that an
-orchestrator does not restart a worker whose callers are too many.
+The API's port answers the same questions.  This one still answers if that one has no room, so that
+an orchestrator does not restart a worker with too many callers.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class HttpPorts:
     """The API's port and the one for health; `start` and `stop` are called once each."""
 
     def __init__(self, http: HttpServer, health: ASGIApp, settings: ServerSettings) -> None:
-        """`health` answers beside the API; it asks nobody who they are."""
+        """`health` answers beside the API, and needs no key."""
         self._http = http
         self._app = health
         self._settings = settings
@@ -52,8 +52,8 @@ class HttpPorts:
     def start(self) -> None:
         """Open both; raises `HttpAddressError`.
 
-        A port for health that the settings name has to be free.  One that nobody named may be
-        another worker's; then the API's port alone answers.
+        A port for health that the settings name has to be free. The default one may be in use by
+        another worker; then the API's port alone answers.
         """
         port = self._near(self._http.start())
         server = HttpServer(

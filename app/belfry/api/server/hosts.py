@@ -5,9 +5,8 @@
     Host: 10.0.0.7              10.0.0.7       an address: no web page has one as its own name
     Host: a@b                   (empty)        no host at all
 
-What is worked out here depends on the text alone, and no name is looked up: a name server may be
-anybody's, and that a name resolves to 127.0.0.1 is just what a foreign page would have it do
-(`guard.py`).
+The results depend on the text alone, and no name is looked up: a stranger may run the name server,
+and a foreign page would let its name resolve to 127.0.0.1 (`guard.py`).
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ _HOST: Final = re.compile(r"(?:\[([0-9A-Fa-f:.]+)\]|([^\s@:/?#\\\[\]]+))(?::[0-9
 
 
 def is_loopback(host: str) -> bool:
-    """Whether a host name or address means this machine and nothing else."""
+    """Whether a host name or address means only this machine."""
     if host.lower() == "localhost":
         return True
     try:
@@ -34,7 +33,7 @@ def is_loopback(host: str) -> bool:
 
 
 def host_name(header: str) -> str:
-    """Host part of a `Host` header: ``[::1]:8700`` gives ``::1``; empty when it is none."""
+    """Host part of a `Host` header: ``[::1]:8700`` gives ``::1``; empty if it is malformed."""
     # A URL's parser would take what stands around brackets for nothing.
     match = _HOST.fullmatch(header)
     return "" if match is None else match[1] or match[2]

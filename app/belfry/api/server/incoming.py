@@ -1,7 +1,7 @@
 """Bodies of requests as they come in: each in time, not too long, and not too much of all.
 
-What is refused is read nevertheless, up to a limit, and not kept: many clients read their answer
-only when they have sent all.
+The body of a refused request is read up to a limit, and not kept: many clients read their answer
+only when they have sent everything.
 
     limit of one body        body_bytes, for JSON lines bulk_bytes      413
     limit of all together    bodies_bytes                               503, try again
@@ -29,7 +29,7 @@ LINES: Final = ("application/x-ndjson", "application/jsonl", "application/json-l
 
 
 class Bodies:
-    """What is kept of the bodies of all requests under way."""
+    """The bytes kept of the bodies of all requests under way."""
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -52,7 +52,7 @@ class Bodies:
 class Body:
     """A request's body: its parts, as long as they come in time and are not too many.
 
-    `part` is what the application gets in place of ASGI's `receive`.
+    The application gets `part` in place of ASGI's `receive`.
     """
 
     def __init__(
@@ -68,7 +68,7 @@ class Body:
         self._more = True
         # What neither says how long it is nor comes in chunks has no body to be discarded.
         self._announced = self._length is not None or "transfer-encoding" in headers
-        # Its client sends nothing before it is asked to, and asking is not for the unwanted.
+        # Its client sends the body only when asked to, and a refused request is not asked.
         self._held_back = "expect" in headers
 
     def refusal(self) -> Problem | None:
@@ -102,7 +102,7 @@ class Body:
         return message
 
     def forget(self) -> None:
-        """The request has ended, and nothing of its body is kept any more."""
+        """The request has ended, and its body is not kept any more."""
         self._bodies.forget(self._kept)
         self._kept = 0
 

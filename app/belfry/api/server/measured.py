@@ -1,4 +1,4 @@
-"""Counts requests and how long each took: before all else, so what the guard refuses counts too.
+"""Counts requests and how long each took: first of all, so refusals of the guard count too.
 
 A request is told by its route as the document has it, never by its path: a path has names of
 tenants and schedules in it, and anybody may make up as many as they like.
@@ -23,7 +23,7 @@ METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OP
 
 
 class Measured:
-    """ASGI middleware: counts what each request was answered with, and how long that took."""
+    """ASGI middleware: counts the status of each answer, and how long it took."""
 
     def __init__(self, app: ASGIApp, metrics: Metrics) -> None:
         """Stand in front of `app`."""
@@ -71,6 +71,6 @@ def route_answering(scope: Scope) -> str:
 
 
 def route_of(scope: Scope) -> str:
-    """The route that answered a request; `OTHER` where none did."""
+    """The route that answered a request; `OTHER` if none did."""
     said: str | None = scope.get(ROUTE)
     return said or getattr(scope.get("route"), "path", None) or OTHER

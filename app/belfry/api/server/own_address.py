@@ -22,7 +22,7 @@ from belfry.api.server.hosts import is_loopback
 from belfry.api.server.server import HttpAddressError
 from belfry.settings import ServerSettings
 
-# Connecting a datagram socket sends nothing; it only asks which interface would be taken.
+# Connecting a datagram socket sends no packet; it only asks which interface would be taken.
 _ANY_PORT = 9
 
 
@@ -35,7 +35,7 @@ def is_everywhere(host: str) -> bool:
 
 
 def reached_host(settings: ServerSettings) -> str:
-    """The host that others call this worker by; raises `HttpAddressError` where none is found."""
+    """The host by which others call this worker; raises `HttpAddressError` if none is found."""
     advertised = urlsplit(settings.http_advertised_url or "").hostname
     if advertised:
         return advertised

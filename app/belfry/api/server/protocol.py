@@ -1,10 +1,10 @@
 """One connection: uvicorn's protocol, within bounds of time and size.
 
-A connection that does not say in time what it wants is ended, and so is one that says it at too
-great length: the parser by itself would keep the beginning of a head for as long as it goes on.
-Offers to speak something else than HTTP/1.1 are declined.  Java's client makes one with its first
-request; the parser would leave that request's body unread.  What is refused here has not reached
-the application, and is a problem document all the same.
+A connection that does not send its head in time is ended, and so is one whose head is too long: the
+parser by itself would keep the beginning of a head for as long as it goes on. Offers to speak
+something else than HTTP/1.1 are declined.  Java's client makes one with its first request; the
+parser would leave that request's body unread.  A request that is refused here has not reached the
+application, but gets a problem document all the same.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ OFFERS: Final = (b"upgrade", b"http2-settings")
 
 
 class Protocol(HttpToolsProtocol):
-    """uvicorn's, which ends connections that do not say in time and briefly what they want."""
+    """uvicorn's protocol, which also ends connections whose head is late or too long."""
 
     _deadline: asyncio.TimerHandle | None = None
     _in_head = False
@@ -84,7 +84,7 @@ class Protocol(HttpToolsProtocol):
         self._in_head = True
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """A header has come; what comes behind a body (a trailer) is none, and counts for nothing.
+        """A header has come; a trailer behind a body is not a header, and is ignored.
 
         Proxies that check a head don't look at trailers, so none may stand for `Authorization`.
         """
@@ -117,13 +117,13 @@ class Protocol(HttpToolsProtocol):
             self._room.idles(self)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Nothing is waited for any more."""
+        """Stop waiting for the client."""
         self._room.leave(self)
         self._unwatch()
         super().connection_lost(exc)
 
     def send_400_response(self, msg: str) -> None:
-        """Say what is wrong with the bytes that came, and end the connection."""
+        """Answer with the mistake in the bytes, and end the connection."""
         answer = problem_response(Problem(HTTPStatus.BAD_REQUEST, msg, "bad_http", LAST), "")
         head = [b"%b: %b\r\n" % each for each in answer.raw_headers]
         self.transport.write(
@@ -132,7 +132,7 @@ class Protocol(HttpToolsProtocol):
         self.transport.close()
 
     def _feed(self, data: bytes) -> None:
-        """Parse what came; raises `HttpParserError`."""
+        """Parse incoming bytes; raises `HttpParserError`."""
         try:
             self.parser.feed_data(data)
         except HttpParserUpgrade as offer:

@@ -1,9 +1,9 @@
-"""Who may stay connected: bounds of all connections of a port, and of those of one address.
+"""Room for connections: bounds of all connections of a port, and of those of one address.
 
 A connection waits from when it is accepted until a head has come whole, and between two requests.
-Where there is no room for one more, one that waits makes room: first of all one that has not asked
-for anything yet, the oldest of them, so that connections that say nothing shut nobody out.  Only
-where all of them are being answered is a new one refused.
+If there is no room for one more, a waiting one makes room: first the oldest that has not asked for
+anything yet, so that silent connections do not shut others out. A new one is refused only if all of
+them are being answered.
 
     accepted ──► fresh ──head──► answered ──answer sent──► idle ──head──► answered …
                    └─ makes room first                       └─ makes room then
@@ -27,7 +27,7 @@ IPV6_PREFIX: Final = 64
 
 
 class Connection(Protocol):
-    """What can be asked to make room."""
+    """A connection that can be asked to make room."""
 
     def make_room(self) -> None:
         """End at once; nothing of this connection is being answered."""
@@ -125,7 +125,7 @@ class Connections:
             (counted.fresh if fresh else counted.idle)[connection] = None
 
     def _counted(self, connection: Connection) -> list[_CountedTogether]:
-        """What a connection counts for: all, and its address where that is bounded."""
+        """The counts of a connection: that of the port, and that of its bounded address."""
         address = self._address_of.get(connection)
         if address is None:
             return []

@@ -33,7 +33,7 @@ from belfry.host.tls_files import RenewedContext
 START_SECONDS: Final = 10.0
 STOP_SECONDS: Final = 5.0
 # Longer than clients keep a connection that they don't use (Go 90 s, Java 30 s): one that is ended
-# here may be taking the next request just then, and its sender doesn't know what became of it.
+# here may be taking the next request just then, and its sender doesn't know the result.
 KEEP_ALIVE_SECONDS: Final = 100
 
 
@@ -98,8 +98,8 @@ class HttpServer:
     ) -> None:
         """Prepare to serve `app`; port 0 takes any free one.
 
-        `tls` is what the port shows, None for plain HTTP; `guarded` says that callers have to show
-        who they are, so that it may open to other machines.
+        `tls` is what the port shows, None for plain HTTP; `guarded` says that callers need a key,
+        so that it may open to other machines.
         """
         self._manner = manner
         self._host = host

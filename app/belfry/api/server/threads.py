@@ -1,6 +1,6 @@
-"""Threads of one kind of work that blocks, so that what waits for a broker waits for its own kind.
+"""Threads for one kind of blocking work, so that a slow broker delays only that kind.
 
-There is no queue: a call that comes while all threads are busy is told so, and asks again. A queue
+There is no queue: a call that comes while all threads are busy gets `busy`, and asks again. A queue
 would hold calls whose callers have gone, and its end could not be told.
 
 Each kind has threads of its own: previews, dry runs, lists, looks at topics. So a slow broker can
@@ -32,7 +32,7 @@ class Threads:
     """At most `most` threads; made as they are needed."""
 
     def __init__(self, what: str, most: int) -> None:
-        """`what` is done in them, in the words of an answer: ``dry runs``."""
+        """`what` names the work, in the words of an answer: ``dry runs``."""
         self._what = what
         self._most = most
         # Threads that callers have, by name.
@@ -41,9 +41,9 @@ class Threads:
         self._pool = ThreadPoolExecutor(most, f"belfry-{what.replace(' ', '-')}")
 
     async def run(self, work: Callable[[], T]) -> T:
-        """What `work` returns; raises `Problem` where no thread is free for the caller.
+        """The result of `work`; raises `Problem` if no thread is free for the caller.
 
-        Who calls is in the note of the request; nobody is named where the port is open to all.
+        The note of the request names the caller; it names none if the port is open to all.
         """
         caller = note().caller
         self._take(caller)
@@ -60,7 +60,7 @@ class Threads:
             # The interpreter ends.
             self._give_back(caller)
             raise
-        # Who waits no more does not free the thread: it is free when the work is done.
+        # A caller that leaves does not free the thread: it is free when the work is done.
         return await asyncio.shield(asyncio.wrap_future(begun))
 
     def _take(self, caller: str) -> None:

@@ -5,8 +5,8 @@
                                                        └─► log lines: trace_id, span_id
 
 It is in front of all others only in a process that traces. Whether a trace is sampled is the
-caller's decision, as W3C Trace Context passes it on; no trace begins here. Calls of nobody known
-(401) and of those who ask too often (429) have no span: anybody could fill the queue with them.
+caller's decision, as W3C Trace Context passes it on; no trace begins here. Calls without a known
+caller (401) and too frequent calls (429) have no span: anybody could fill the queue with them.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _UNTOLD: Final = frozenset({HTTPStatus.UNAUTHORIZED, HTTPStatus.TOO_MANY_REQUEST
 
 
 class TracedCalls:
-    """ASGI middleware: makes spans of requests, and says to what is inside which is its own.
+    """ASGI middleware: makes spans of requests, and tells inner code which span is its own.
 
     It runs on the port's event loop. A span is put into a queue of `Tracing` and is sent from
     there, so a collector that does not answer delays no request.

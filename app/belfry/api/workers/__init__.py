@@ -1,1 +1,1 @@
-"""What other workers know: who holds what, questions passed on, answers gathered."""
+"""Questions to other workers: holders of partitions, forwarded questions, gathered answers."""

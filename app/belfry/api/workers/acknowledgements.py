@@ -1,4 +1,4 @@
-"""Acknowledgements: what Kafka tells of a request that was given to the producer.
+"""Acknowledgements: Kafka's answers on requests that were given to the producer.
 
 Each record has a callback of its own. librdkafka calls it in the thread `belfry-http-writer`, while
 the caller waits in an event loop, so a callback reaches a future only through the future's loop:

@@ -8,8 +8,8 @@ A broker takes 4 096 bytes for a text, and a text is filled before the next one 
 partitions hold some 250 breaks.  Reasons are cut here, and a close does not say whose it is, so
 that it needs no more room than its break did; the audit log has all of it.
 
-Who may write offsets of the group may write anything, and a later release may write more: what is
-no entry of a break is passed over (`_entry`).
+A client that may write offsets of the group may write any text, and a later release may write more
+fields: a text that is not an entry of a break is passed over (`_entry`).
 
 Pure: entries to texts, and back.
 """
@@ -74,7 +74,7 @@ def in_the_way(
 
 
 def entries_in(texts: Mapping[int, str], now_ms: int) -> list[HostBreak]:
-    """The entries of these texts, without what is none; at most `MOST` of them."""
+    """The entries of these texts, without other texts; at most `MOST` of them."""
     rows = [row for _, text in sorted(texts.items()) for row in _rows(text)]
     return [each for row in rows if (each := _entry(row, now_ms)) is not None][:MOST]
 
@@ -100,7 +100,7 @@ def _rows(text: str) -> list[Any]:
 
 
 def _entry(row: Any, now_ms: int) -> HostBreak | None:
-    """An entry from its row; None where it is none that a process of belfry would have written."""
+    """An entry from its row; None if a process of belfry would not have written it."""
     match row:
         case [str(host), int(since_ms), int(until_ms), str(by), (str() | None) as why, int(closed)]:
             believed = since_ms <= now_ms + DAY_MS and until_ms - since_ms <= DAY_MS

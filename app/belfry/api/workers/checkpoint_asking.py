@@ -3,8 +3,8 @@
 It is asked in the thread of a partition or of a standby, which has nothing else to do meanwhile,
 and never in the port's event loop: some hundred megabytes may come.
 
-The token is signed with a key for this purpose alone.  What workers sign for callers, whose words
-they pass on, proves nothing here, so no caller reaches a checkpoint by way of another worker.
+The token is signed with a key for this purpose alone.  A signature for a forwarded call of a caller
+does not count here, so no caller reaches a checkpoint by way of another worker.
 
 It is signed for the address that is asked.  Each member of the group tells its own address.
 Without the address in the signature a stranger in the group could pass the question on to a worker,
@@ -41,7 +41,7 @@ _WORKER: Final = Principal("worker", (), Role.READ)
 
 
 def token_of(settings: Settings, clock: SystemClock) -> InternalToken:
-    """What signs and reads questions for checkpoints; it signs none without a shared secret."""
+    """The token of questions for checkpoints; it signs none without a shared secret."""
     return InternalToken(settings.worker_keys(Purpose.CHECKPOINTS), Gate(), clock.wall_ms)
 
 
@@ -56,8 +56,8 @@ class CheckpointAsker:
     def __call__(self, url: str, path: str, seconds: float) -> bytes:
         """The answer of the worker at `url` to a path with its query.
 
-        Raises FileNotFoundError where it has not got that, `PeerBusy`, TimeoutError after so many
-        seconds, and ConnectionError for whatever else keeps it from answering.
+        Raises FileNotFoundError if the worker lacks it, `PeerBusy`, TimeoutError after so many
+        seconds, and ConnectionError for any other failure.
         """
         until_s = machine.monotonic() + seconds
         connection = self._connection(url, min(CONNECT_S, seconds))

@@ -1,4 +1,4 @@
-"""What other workers may fetch of this one's checkpoints, and how fast.
+"""The access of other workers to this one's checkpoints, and its rate.
 
 A piece of a file is read by a thread, and waits for its turn before that: a worker sends so many
 bytes a second, to so many at a time, however many ask.  So serving takes a bounded part of the disk
@@ -28,7 +28,7 @@ from belfry.recovery.checkpoint_serving import ServedCheckpoints
 
 # Pieces that are read or sent at a time.
 MOST_AT_ONCE: Final = 4
-# No answer of the port takes longer, so what has not ended by then was forgotten.
+# No answer of the port takes longer, so a piece that has not ended by then was forgotten.
 LONGEST_S: Final = 60.0
 RETRY_SOON: Final = {"retry-after": "1"}
 
@@ -45,7 +45,7 @@ class CheckpointDoor:
         *,
         mine: str,
     ) -> None:
-        """`token` has to have keys: nobody is let in without a signature. `clock` gives seconds.
+        """`token` has to have keys: every worker needs a signature. `clock` gives seconds.
 
         `mine` is the address that this worker tells the group.
         """
@@ -70,7 +70,7 @@ class CheckpointDoor:
     def enter(self) -> int:
         """Begin to serve a piece; raises `Problem` where enough are served.
 
-        What is returned is for `leave`, which ends it.
+        Give the result to `leave`, which ends it.
         """
         now_s = self._clock()
         for each in [each for each, until_s in self._under_way.items() if until_s < now_s]:
@@ -83,7 +83,7 @@ class CheckpointDoor:
         return number
 
     def leave(self, number: int) -> None:
-        """The piece has been sent, or nobody wants it any more."""
+        """The piece has been sent, or its caller has gone."""
         self._under_way.pop(number, None)
 
     def wait_s(self, size: int) -> float:

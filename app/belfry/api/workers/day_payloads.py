@@ -1,15 +1,15 @@
-"""Payloads out of day files, for those who look at a schedule; workers fire nothing of this.
+"""Payloads out of day files, for looks at a schedule; workers do not use it to fire.
 
     row with a reference ─► read of late? ─ yes ─► the payload
                                 └ no ─► asked of the store, in a thread ─► checked ─► the payload
                                           └ late, gone, or other bytes ─► NotShown, with the reason
 
-A look waits for `MOST_S` at most, less than workers wait for one another.  What comes later is kept
-for the next look.  At most `AT_ONCE` questions are under way, also those that nobody waits for any
-longer, so a silent store costs so many threads and no more.
+A look waits for `MOST_S` at most, less than workers wait for one another.  A later payload is kept
+for the next look. At most `AT_ONCE` questions are under way, also those without a waiting caller,
+so a silent store costs at most so many threads.
 
-A reference names bytes by their digest.  So what was kept is never stale, whatever became of the
-schedule meanwhile.
+A reference names bytes by their digest. So a kept payload is never stale, even if the schedule has
+changed.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class DayPayloads:
     """Reads payloads out of day files; belongs to one event loop."""
 
     def __init__(self, store: DayStore | None) -> None:
-        """`store` is None where this worker has none."""
+        """`store` is None if this worker has none."""
         self._store = store
         self._free = asyncio.Semaphore(AT_ONCE)
         self._kept: OrderedDict[Reference, bytes] = OrderedDict()

@@ -1,9 +1,9 @@
-"""Who holds which partition, and under which address: told by the group itself.
+"""Holders of partitions with their addresses: told by the group itself.
 
 Every member tells its address when it joins (`MemberMetadata`), and the broker that keeps the group
 tells each of them what all said and got (`AssignmentMap`, `assignment_map_client.py`).  So there is
-no topic of addresses to keep and nothing to expire.  The answer is as old as the last rebalance;
-while one is going on the last answer is kept, and who is asked wrongly says so.
+no topic of addresses to keep, and no entry expires. The answer is as old as the last rebalance;
+during a rebalance the last answer is kept, and a worker that is asked wrongly says so.
 """
 
 from __future__ import annotations

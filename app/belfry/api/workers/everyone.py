@@ -1,12 +1,12 @@
 """Asking all other workers of the group the same, each for itself alone.
 
 One that does not answer in time, or answers in the form of another release, is named, and holds
-nobody up. It is for what each worker knows of itself, such as its partitions or the uses of keys;
-what a partition knows is asked of its holder (`reading.py`, `scatter_gather.py`).
+nobody up. It is for facts of each worker, such as its partitions or the uses of keys; a question
+about a partition goes to its holder (`reading.py`, `scatter_gather.py`).
 
-Who shows a page waits for nobody (`at_once`), but for a worker that was never asked. A worker that
-is late is shown as it answered last, with the instant of that, and its answer to this question is
-there for the next look:
+A page does not wait (`at_once`), except for a worker that was never asked. A worker that is late is
+shown as it answered last, with the instant of that, and its answer to this question is there for
+the next look:
 
     12:00:00.00   W2 and W3 are asked
     12:00:00.25   W2 has answered, W3 has not    answer: W2, W3 as of 11:59:55; silent: ["W3"]
@@ -37,10 +37,10 @@ A = TypeVar("A", bound=BaseModel)
 
 
 class Others(NamedTuple, Generic[A]):
-    """What the other workers answer.
+    """The answers of the other workers.
 
-    `told` has their answers by name, also those from before of who is late: `remembered` says
-    whose. `silent` are all that did not answer in time, or not with what was asked for.
+    `told` has their answers by name, also earlier ones of late workers, which `remembered` names.
+    `silent` are all that did not answer in time, or not in the asked form.
     """
 
     told: dict[str, A]
@@ -57,11 +57,11 @@ async def ask_others(
     *,
     at_once: bool = False,
 ) -> Others[A]:
-    """What the other workers answer, each with a value of `kind`.
+    """The answers of the other workers, each a value of `kind`.
 
     All are asked at once, by their addresses in the assignment map. `target` has to ask for the
     worker alone, or each would ask all others again. With `at_once` it has to be a question that
-    changes nothing, and may be answered by what was answered before.
+    changes nothing, and an earlier answer may serve.
     """
     mine = view.identity.worker_id
     entries = [each for each in view.assignment_map().entries if each.http and each.worker != mine]
@@ -88,7 +88,7 @@ async def ask_others(
 
 
 def no_others() -> Others[A]:
-    """Nobody is asked."""
+    """Asks no worker."""
     return Others({}, [], [])
 
 

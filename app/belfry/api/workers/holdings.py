@@ -76,7 +76,7 @@ class Holdings:
         return sorted(found)
 
     def tenant(self, tenant: str) -> Tenant | None:
-        """What this worker knows of a tenant; asking must not make one."""
+        """This worker's facts on a tenant; a question must not create the tenant."""
         return self._tenants.known(tenant.encode())
 
     def level(self, tenant: str) -> Level:
@@ -99,7 +99,7 @@ class Holdings:
         return self._policy(tenant).former_spreads
 
     def _policy(self, tenant: str) -> TenantPolicy:
-        """The tenant's policy, also where nothing of the tenant is held here."""
+        """The tenant's policy, also if no schedule of the tenant is held here."""
         effective = self._effective(tenant)
         return _DEFAULT if effective is None else effective.policy
 
@@ -120,7 +120,7 @@ class Holdings:
         return self._owned(partition).producer.lease
 
     def proven(self, partition: int, lease: ReadLease, read_ms: float) -> bool:
-        """Whether what was read in that term by that instant was the truth; raises `NotHeld`."""
+        """Whether reads in that term up to that instant were valid; raises `NotHeld`."""
         covered = lease.covers(read_ms)
         if lease.asked(read_ms):
             runner = self._owners.runner(partition)
@@ -148,7 +148,7 @@ class Holdings:
         return self._owned(partition).engine.drained()
 
     def waits(self, partition: int, tenant: str) -> tuple[Wait | None, Why | None]:
-        """Why a tenant's events wait in a partition, and why nothing of it fires; None for not."""
+        """Why a tenant's events wait in a partition, and why it does not fire; or None."""
         runner = self._owners.runner(partition)
         owned = None if runner is None else runner.owned
         if runner is None or owned is None:
@@ -158,7 +158,7 @@ class Holdings:
         return owned.engine.wait_of(tenant.encode()), stands_still
 
     def read(self, partition: int, look: Callable[[OrderedMap], T]) -> T:
-        """What `look` finds in a partition's rows; raises `NotHeld`.
+        """The finds of `look` in a partition's rows; raises `NotHeld`.
 
         `look` runs in the thread of the caller, and must be short: a partition that is given up
         waits for nobody, and its store is closed under a look, which ends that with `NotHeld`.

@@ -1,12 +1,12 @@
-"""Hosts of webhooks that people have broken: nothing is posted there until then.
+"""Hosts of webhooks that people have broken: they get no posts until an instant.
 
     12:00:00   break hooks.example:8443 for 30 min: "maintenance"      deliveries are postponed
     12:10:00   close it                                                the next one goes out at once
-    12:30:00   (or nobody did)                                         the break has ended by itself
+    12:30:00   (or no close)                                           the break has ended by itself
 
-A break ends by itself, so one that is forgotten loses no more than what grows too old meanwhile.
-To close a host also opens the way past its circuit breaker: one post is tried at once, and what it
-comes to decides.
+A break ends by itself, so a forgotten break costs only deliveries that grow too old meanwhile. To
+close a host also opens the way past its circuit breaker: one post is tried at once, and its result
+decides.
 
 Each process has all breaks in memory, and `shared_breaks.py` keeps them in Kafka.  So a close is
 kept as well, for as long as the break that it ended would have stood, or until its room is needed:
@@ -28,9 +28,9 @@ CLOSED_MS: Final = 60_000
 
 
 class HostBreak(NamedTuple):
-    """A host that nothing is posted to from one instant to another (epoch ms), and who says so.
+    """A host without posts from one instant to another (epoch ms), and the caller that broke it.
 
-    `closed`: nothing is broken any more, and until then nobody may take an older break for one.
+    `closed`: the break has ended, and until that instant an older break must not count.
     """
 
     host: str
@@ -88,7 +88,7 @@ class HostBreaks:
             self._entries = dict(rest)
 
     def merge(self, told: Iterable[HostBreak], now_ms: int) -> bool:
-        """Take what is later than what is known; whether something is known that `told` lacks."""
+        """Take later entries than the known ones; whether `told` lacks a known one."""
         given = {each.host: each for each in told if now_ms < each.until_ms}
         with self._lock:
             kept = self._kept(now_ms)
@@ -121,7 +121,7 @@ class HostBreaks:
         return [each for each in self.entries(now_ms) if not each.closed]
 
     def entries(self, now_ms: int) -> list[HostBreak]:
-        """Breaks that stand and closes that still count, by host: what has to be kept."""
+        """The entries to keep, by host: present breaks, and closes that still count."""
         with self._lock:
             return sorted(self._kept(now_ms).values())
 
@@ -137,7 +137,7 @@ class HostBreaks:
 
 
 def closing(host: str, now_ms: int, by: str, before: HostBreak | None = None) -> HostBreak:
-    """The close of a host, after what was kept of it before."""
+    """The close of a host, after its earlier entry."""
     until_ms = max(now_ms + CLOSED_MS, before.until_ms if before else 0)
     return HostBreak(host, now_ms, until_ms, by, None, closed=True)
 

@@ -1,16 +1,16 @@
-"""The internal token: on whose behalf one worker asks another, proved by a secret that they share.
+"""The internal token: it proves by a shared secret for which caller one worker asks another.
 
 A forwarded request says on whose behalf it comes, when, and with which body, signed with the secret
 that the workers share; the signature covers method, path and query too. It is checked before the
-body is read, which nobody else may make a worker keep. Without authentication there is no secret
-either: then all workers are on one machine, and a caller that reaches one reaches all.
+body is read, so that only workers can make a worker keep one. Without authentication there is no
+secret either: then all workers are on one machine, and a caller that reaches one reaches all.
 
     belfry-forwarded   the claim in hex, a dot, HMAC-SHA256 of method, path, query and claim
     claim              ["orders", ["shop"], "schedule", 1796115600000, "<SHA-256 of the body>"]
 
-A header that somebody has recorded is worth nothing for another path or body, and nothing after
-`FRESH_MS`, by the clocks of the two workers. Rights are checked by the worker that was asked first;
-the other one believes the claim and checks them again.
+A recorded header does not count for another path or body, nor after `FRESH_MS`, by the clocks of
+the two workers. Rights are checked by the worker that was asked first; the other one believes the
+claim and checks them again.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _CLAIM: Final = TypeAdapter(
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What is asked of another worker."""
+    """A question to another worker."""
 
     method: str
     path: str
@@ -76,20 +76,20 @@ class Target:
 
 
 class ForwardedCaller(NamedTuple):
-    """What another worker says of a request: on whose behalf, and, if signed, with which body."""
+    """Another worker's claim on a request: its caller, and, if signed, its body."""
 
     principal: Principal
     body_sha256: str = ""
 
     def on(self, body: bytes) -> Principal:
-        """On whose behalf a request with this body comes; raises `Problem`."""
+        """The caller of a request with this body; raises `Problem`."""
         if self.body_sha256 and self.body_sha256 != sha256(body).hexdigest():
             raise unauthorized(f"The body is not the one that {FORWARDED} was signed for.")
         return self.principal
 
 
 class InternalToken:
-    """Signs whom a forwarded request is for, and reads what other workers signed."""
+    """Signs the caller of a forwarded request, and reads claims that other workers signed."""
 
     def __init__(self, keys: Keys, gate: Gate, now_ms: Callable[[], float]) -> None:
         """The first of the keys signs, all of them verify; none without a shared secret."""
@@ -99,7 +99,7 @@ class InternalToken:
 
     @property
     def signs(self) -> bool:
-        """Whether forwarded requests are signed; what is not may come from anybody."""
+        """Whether forwarded requests are signed; an unsigned one may come from anybody."""
         return bool(self._keys)
 
     @property
@@ -117,7 +117,7 @@ class InternalToken:
         return f"{claim}.{signature}"
 
     def read(self, given: str, target: Target) -> ForwardedCaller:
-        """What another worker says of this target, whatever its body; raises `Problem`.
+        """Another worker's claim on this target, for any body; raises `Problem`.
 
         401 is for a signature that is wrong or old, 403 for a worker that has no secret to check it
         with.
@@ -140,9 +140,7 @@ class InternalToken:
         return self._believed(claim)
 
     def _believed(self, claim: str) -> ForwardedCaller:
-        """The claim, which was signed; raises `Problem` for one that says nothing, or is too
-        old.
-        """
+        """The claim, which was signed; raises `Problem` for one that is unreadable or too old."""
         try:
             name, tenants, role, at_ms, digest = _CLAIM.validate_json(bytes.fromhex(claim))
         except ValueError:

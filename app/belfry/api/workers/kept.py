@@ -1,4 +1,4 @@
-"""What topics keep for a while: refused requests, deliveries that were given up or have no end.
+"""Records that topics keep for a while: refused requests, given-up and open deliveries.
 
 A port: the worker reads Kafka behind it (`process/kept_topics.py`), in stretches from the end of a
 topic, so that no look reads a whole one.  All methods block; they are called from threads of few.
@@ -61,7 +61,7 @@ class KeptDelivery:
     attempt: int
     attempts: int
     targets: tuple[str, ...]
-    # Partition and offset of what was given up, by which it can be replayed.
+    # Partition and offset of the given-up delivery, by which it can be replayed.
     place: tuple[int, int] | None = None
 
 
@@ -71,7 +71,7 @@ class UnreadableValue(Exception):
 
 @dataclass(frozen=True, slots=True)
 class ReadableValue:
-    """What bytes say: the full name of the Avro schema that wrote them, and the value."""
+    """The content of bytes: the full name of the Avro schema that wrote them, and the value."""
 
     schema: str
     value: Any
@@ -79,7 +79,7 @@ class ReadableValue:
 
 @dataclass(frozen=True, slots=True)
 class KeptPage(Generic[T]):
-    """What one look found, newest first; `rest` is where older ones are, None for nowhere."""
+    """The finds of one look, newest first; `rest` is the place of older ones, or None."""
 
     found: list[T]
     examined: int
@@ -88,9 +88,9 @@ class KeptPage(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class RedriveWork:
-    """What is sent again: refused requests of a range, or fired events; and how.
+    """The terms of a redrive: refused requests of a range, or fired events; and how.
 
-    `per_second` is 0 to count alone.  `tenant` is whose the events are.
+    `per_second` is 0 to count alone. `tenant` is the tenant of the events.
     """
 
     asked: RedriveRange | RefireRange
@@ -100,14 +100,14 @@ class RedriveWork:
 
 
 class KeptTopics(Protocol):
-    """What the worker reads for HTTP.
+    """The worker's reads of topics for HTTP.
 
     All raise ConnectionError where Kafka does not answer; `request` and `avro` raise
     `RegistryUnreachableError` where the schema registry does not.
     """
 
     def rejected(self, tenant: str | None, before: Before | None) -> KeptPage[RejectedRequest]:
-        """Refused requests of a tenant; None: of all, also those of which nobody is known."""
+        """Refused requests of a tenant; None: of all, also those without a known tenant."""
 
     def dead_letters(self, tenant: str, before: Before | None) -> KeptPage[KeptDelivery]:
         """A tenant's deliveries that were given up."""
@@ -120,26 +120,26 @@ class KeptTopics(Protocol):
     ) -> Mapping[str, Any] | None:
         """The fields of a tenant's request at a place of the request topic, masked and cut.
 
-        None where there is none, or where `topic` is another one. Beside what is cut stand
-        `…_size_bytes` and `…_sha256` of the whole.
+        None if there is none, or if `topic` is another one. A field that is cut has `…_size_bytes`
+        and `…_sha256` of the whole beside it.
         """
 
     def avro(self, value: bytes) -> ReadableValue:
-        """What bytes say by the Avro schema that they name; raises `UnreadableValue`."""
+        """The content of bytes by the Avro schema that they name; raises `UnreadableValue`."""
 
     def usage(self, asked: UsageSpan) -> list[Usage]:
-        """What a tenant used, by period; at most `MOST_USAGE_RECORDS` are looked at.
+        """The usage of a tenant, by period; at most `MOST_USAGE_RECORDS` are looked at.
 
-        Raises `MissingTopic` where nothing is metered, and `TooMuchUsage`.
+        Raises `MissingTopic` if usage is not metered, and `TooMuchUsage`.
         """
 
     def redrive(
         self, work: RedriveWork, policies: Mapping[str, TenantPolicy]
     ) -> tuple[RedriveCount, int]:
-        """What there is to send again, and how much of it was sent; by policies of all tenants.
+        """Counts of the records to send again and of the sent ones; by policies of all tenants.
 
         Raises `SharedTopic`, `TooMuchToRedrive`, `AnotherRedrive` and `Unavailable`.
         """
 
     def replay(self, tenant: str, place: tuple[int, int]) -> bool:
-        """Deliver again what was given up and lies at this place; whether it is there."""
+        """Deliver the given-up event at this place again; whether there is one."""

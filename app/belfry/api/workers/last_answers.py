@@ -1,11 +1,11 @@
 """The last answers of other workers, and the questions that are under way.
 
 A question is a worker's address, what it is asked, and in whose name, since an answer holds what
-that caller may see.  The same question is asked once at a time: who asks meanwhile waits for the
-same answer. Belongs to one event loop.
+that caller may see.  The same question is asked once at a time: a second caller meanwhile waits for
+the same answer. Belongs to one event loop.
 
-What is remembered is bounded in sum.  Where room is needed, the oldest answer goes of the caller
-who has the most of it: so nobody, by asking for page after page, makes others' answers forgotten.
+The memory is bounded in sum. If room is needed, the oldest answer of the caller with the most
+memory goes: so a caller that asks for page after page does not push out others' answers.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ MOST: Final = 200
 MOST_BYTES: Final = 500_000
 MOST_BYTES_IN_SUM: Final = 10_000_000
 REMEMBERED_MS: Final = 300_000
-# What is asked, and in whose name.
+# The question, and the caller's name.
 Question = tuple[Hashable, Hashable]
 
 
 class LastAnswers:
-    """Answers by question; what is asked for goes on though nobody waits for it any more."""
+    """Answers by question; a question goes on even if no caller waits for it any more."""
 
     def __init__(self) -> None:
         # None where there was no answer: that is known as well.
@@ -42,9 +42,9 @@ class LastAnswers:
     ) -> tuple[bytes | None, int | None]:
         """The answer, or after `AT_ONCE_S` seconds the last one with its instant (epoch ms).
 
-        What is asked for the first time is waited for until `ask` ends.
+        A question that is asked for the first time waits until `ask` ends.
 
-        The instant is None for an answer to this question; both are None where there is none.
+        The instant is None for an answer to this question; both are None if there is no answer.
         """
         task = self._under_way.get(question)
         if task is None:

@@ -1,4 +1,4 @@
-"""What the routes stand on: parts that the worker brings as it comes up.
+"""The base of the routes: parts that the worker brings as it comes up.
 
     12:00:00.0  the port listens; gate and peers are there        GET a schedule: 503 `starting`
     12:00:01.2  the worker has reached Kafka, and calls `open`    GET a schedule: answered
@@ -46,9 +46,9 @@ class Open:
 
     `request_client` writes requests and hears verdicts, `holdings` are the partitions that are held
     here, `directory` tells who holds the others, `history` follows the lifecycle topic, and
-    `policies` reads and writes those of tenants. `kept` is None where this process does not read
-    those topics, `checkpoints` where it keeps none for other workers, and `moves` where it is no
-    worker. `day_payloads` reads payloads that lie in day files.
+    `policies` reads and writes those of tenants. `kept` is None if this process does not read those
+    topics, `checkpoints` if it keeps none for other workers, and `moves` if it is not a worker.
+    `day_payloads` reads payloads that lie in day files.
     """
 
     request_client: RequestClient
@@ -77,9 +77,9 @@ class ApiDependencies:
         tracing: Tracing | None = None,
         believed: RenewedContext | None = None,
     ) -> None:
-        """`keys` are what workers sign forwarded requests with; `trail` leads to the audit log.
+        """Workers sign forwarded requests with `keys`; `trail` leads to the audit log.
 
-        `believed` says whose certificates count at other workers, None: whom the machine trusts.
+        `believed` has the authorities of other workers' certificates; None: those of the machine.
         """
         self.tracing = tracing
         self.trail = trail or Trail()
@@ -89,7 +89,7 @@ class ApiDependencies:
         self.internal_token = InternalToken(keys, gate, now_ms)
         self.peers = Peers(self.internal_token, believed)
         self.last_answers = LastAnswers()
-        # Written by a route, and read by what posts in this process.
+        # Written by a route, and read by the sender in this process.
         self.breaks = HostBreaks()
         self._shared_breaks: SharedBreaks | None = None
         self._open: Open | None = None
@@ -104,7 +104,7 @@ class ApiDependencies:
         breaks.start()
 
     def end(self) -> None:
-        """Give back what was begun here."""
+        """Close the connections that were opened here."""
         if self._shared_breaks is not None:
             self._shared_breaks.stop()
 
@@ -126,12 +126,12 @@ class ApiDependencies:
 
     @property
     def checkpoints(self) -> CheckpointDoor | None:
-        """What other workers may fetch; None where there is nothing, or not yet."""
+        """The checkpoints that other workers may fetch; None if there is none, or not yet."""
         return None if self._open is None else self._open.checkpoints
 
     @property
     def kept(self) -> KeptTopics:
-        """What topics keep for a while; raises `Problem` before the worker can read them."""
+        """The reads of topics; raises `Problem` before the worker can read them."""
         found = self.ready.kept
         if found is None:
             detail = "This worker does not read these topics yet. Try again."

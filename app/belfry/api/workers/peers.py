@@ -1,15 +1,15 @@
 """Asking another worker, for a caller that asked this one.
 
 A caller may ask any worker, while the state of a partition is with the one that holds it. So the
-worker that was asked passes the question on as it came, and hands the answer back. Whose question
-it is goes along, signed (`internal_token.py`), and so do the headers that only workers use:
+worker that was asked passes the question on as it came, and hands the answer back. The name of the
+caller goes along, signed (`internal_token.py`), and so do the headers that only workers use:
 
     belfry-partition   which partition is asked for
-    belfry-after       the offset that has to show: what the caller has written before
-    belfry-not-held    in an answer (421): the partition is not held there, so look again who does
-    belfry-lies-at     in such an answer: the partition where the tenant's key group lies, to be
+    belfry-after       the offset that has to show: that of the caller's last write belfry-not-held
+    in an answer (421): the partition is not held there, so look for its holder again belfry-lies-at
+    in such an answer: the partition where the tenant's key group lies, to be
                        asked instead; in a question: it is asked so
-    traceparent        the span of the caller, where it is traced
+    traceparent        the span of the caller, if it is traced
 
 Connections are kept and shared by all callers. A worker that is frozen holds a read up for `READ_S`
 seconds at most; a change may take longer, for its verdict is waited for at the other end.
@@ -54,7 +54,7 @@ class PeerUnreachable(Exception):
 
 
 def number_told(request: Request, header: str) -> int | None:
-    """The number that another worker tells in a header, None where none does; raises `Problem`."""
+    """The number that another worker tells in a header, or None; raises `Problem`."""
     given = request.headers.get(header)
     if given is None or FORWARDED not in request.headers:
         return None
@@ -62,10 +62,10 @@ def number_told(request: Request, header: str) -> int | None:
 
 
 def number_in(header: str, given: str) -> int:
-    """What a worker's header holds, as a number.
+    """The number in a worker's header.
 
     Raises:
-        Problem: where it is none, or longer than any that a worker sends.
+        Problem: if it is not a number, or longer than any that a worker sends.
     """
     if given.isascii() and given.isdecimal() and len(given) <= MOST_DIGITS:
         return int(given)
@@ -80,14 +80,14 @@ def number_in(header: str, given: str) -> int:
 class Peers:
     """Connections to the other workers; belongs to one event loop.
 
-    A GET is given `READ_S` seconds and nothing is tried again here: the caller looks who holds the
-    partition by then.
+    A GET gets `READ_S` seconds and is not tried again here: the caller looks for the present holder
+    of the partition.
     """
 
     def __init__(
         self, internal_token: InternalToken, believed: RenewedContext | None = None
     ) -> None:
-        """`believed` says whose certificates count there, None: whom the machine trusts."""
+        """`believed` has the authorities of certificates there; None: those of the machine."""
         self.internal_token = internal_token
         self._believed = believed
         self._session: aiohttp.ClientSession | None = None
@@ -143,5 +143,5 @@ class Peers:
 
 
 def is_misdirected(answer: Response) -> bool:
-    """Whether the other worker says that it does not hold what was asked for."""
+    """Whether the other worker says that it does not hold the partition."""
     return answer.status_code == HTTPStatus.MISDIRECTED_REQUEST and NOT_HELD in answer.headers

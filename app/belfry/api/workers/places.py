@@ -1,4 +1,4 @@
-"""Places that are read: a partition, and what is said where what was asked for is not there."""
+"""Places that are read: a partition, and the answer if it does not hold the schedule."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from belfry.api.workers.peers import LIES_AT, NOT_HELD
 
 
 class ReadPlace(NamedTuple):
-    """What is read: a partition that shows the request at an offset, perhaps of a tenant.
+    """A read: a partition that shows the request at an offset, perhaps of a tenant.
 
     `handed_on`: another partition is the tenant's home, and has said that it lies here.
     """
@@ -27,7 +27,7 @@ class ReadPlace(NamedTuple):
 
 
 class LiesElsewhere(Exception):
-    """What was asked for of a tenant lies in this partition instead."""
+    """The tenant's schedule lies in this partition instead."""
 
     def __init__(self, partition: int) -> None:
         super().__init__(f"it lies in partition {partition}")
@@ -35,9 +35,9 @@ class LiesElsewhere(Exception):
 
 
 def not_held(request: Request, partition: int, lies_at: int | None = None) -> Response:
-    """The answer to another worker that asks for what is not held here (421).
+    """The answer to another worker that asks for a partition not held here (421).
 
-    `lies_at`: it is, but what was asked for lies in that partition.
+    `lies_at`: the partition is held, but the schedule lies in that one.
     """
     detail = f"Partition {partition} is not held by this worker."
     told = {NOT_HELD: str(partition)}

@@ -5,10 +5,11 @@
         └─► who holds it, says the group ─► ask that worker ─ "not me" ─► look again, for a second
                                                                  └─► 503, Retry-After
 
-No read is stale: it shows whatever had been acknowledged to anybody when it was asked for. Before
-the rows are read, a transaction that is about to end has to have reached the store; afterwards the
-holder has to prove that nobody had taken the partition over (`engine/read_lease.py`). The highest
-offset that was answered for here travels along as well, and the holder waits until it has that.
+No read is stale: it shows every change that was acknowledged to any caller before the question.
+Before the rows are read, a transaction that is about to end has to have reached the store;
+afterwards the holder has to prove that no other worker had taken the partition over
+(`engine/read_lease.py`). The highest offset that was answered for here travels along as well, and
+the holder waits until it has that.
 
 A tenant's key group may lie elsewhere than at its home. Its home is asked first, and says where:
 
@@ -59,7 +60,7 @@ TIMEOUT_S: Final = 1.0
 # Seconds between two looks for the holder, and for the store of a holder.
 PAUSE_S: Final = 0.05
 LOOK_S: Final = 0.001
-# Parameters that a worker of the release before may refuse; it answers without what they ask for.
+# Parameters that a worker of the release before may refuse; it answers without those fields.
 LATER: Final = frozenset({"last"})
 T = TypeVar("T")
 Look = Callable[[OrderedMap], T]
@@ -90,7 +91,7 @@ class Reads:
     ) -> Response:
         """The answer of the worker that holds a partition; `look` reads it here, raising `NotHeld`.
 
-        What is asked of a `tenant` may lie in another partition, which is looked into then.
+        A schedule of a `tenant` may lie in another partition, which is looked into then.
         """
         deadline = monotonic() + TIMEOUT_S
         lies_at = number_told(request, LIES_AT)
@@ -137,7 +138,7 @@ class Reads:
         return [home, *holdings.former_homes_of(tenant, schedule_id)]
 
     def read(self, partition: int, look: Look[T]) -> T:
-        """What `look` finds in a partition that is held here; raises `NotHeld`."""
+        """The finds of `look` in a partition that is held here; raises `NotHeld`."""
         return self._parts.ready.holdings.read(partition, look)
 
     def _after(self, request: Request, partition: int) -> int:
@@ -167,7 +168,7 @@ class Reads:
         return answer
 
     async def _applied(self, partition: int, lease: ReadLease, after: int, deadline: float) -> None:
-        """Wait until the store shows what may be visible, and the request at this offset."""
+        """Wait until the store shows all visible changes, and the request at this offset."""
         holdings = self._parts.ready.holdings
         while not lease.settled or holdings.position(partition) <= after:
             if monotonic() > deadline:
@@ -176,7 +177,7 @@ class Reads:
             await asyncio.sleep(LOOK_S)
 
     async def _proven(self, partition: int, lease: ReadLease, deadline: float) -> None:
-        """Wait until what has been read is known to be the truth."""
+        """Wait until the read is proved valid."""
         holdings, read_ms = self._parts.ready.holdings, monotonic() * 1000
         while not holdings.proven(partition, lease, read_ms):
             if monotonic() > deadline:

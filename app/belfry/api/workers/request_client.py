@@ -70,9 +70,9 @@ class RequestClient:
     def __init__(
         self, settings: SharedSettings, frames: Frames, secret_of: Callable[[str], bytes]
     ) -> None:
-        """`frames` are what stands before a request and before a lifecycle event.
+        """`frames` are the first bytes of a request and of a lifecycle event.
 
-        `secret_of` a tenant is what its requests are signed with, if they have to be.
+        `secret_of` gives the secret that signs a tenant's requests, if they have to be signed.
         """
         self._secret_of = secret_of
         self._topic = settings.topic("schedules")
@@ -88,7 +88,7 @@ class RequestClient:
         self._verdicts.start()
 
     def stop(self) -> None:
-        """Give threads and connections back; who still waits gets no verdict."""
+        """Give threads and connections back; a caller that still waits gets no verdict."""
         self._thread.stop()
         self._verdicts.stop()
 
@@ -96,9 +96,9 @@ class RequestClient:
         """Write a request and wait for its verdict.
 
         `home` is the partition that it is written to, `timeout_s` in seconds. Raises `TooLarge`;
-        `NotWritten` also where Kafka has said nothing by then; and `VerdictTimeout` where it has:
-        the request stands, and is carried out when its owner takes it in. A request of the same id
-        that is under way here is waited for first.
+        `NotWritten`, also if Kafka has not answered by then; and `VerdictTimeout` if it has: the
+        request stands, and is carried out when its owner takes it in. A request of the same id that
+        is under way here is waited for first.
         """
         loop = asyncio.get_running_loop()
         asked = asked_in_fields(fields)
@@ -120,7 +120,7 @@ class RequestClient:
             self._verdicts.forget(asked)
 
     def committed(self, events: Sequence[Told]) -> None:
-        """What this worker has just committed; from any thread."""
+        """Take verdicts that this worker has just committed; from any thread."""
         self._verdicts.committed(events)
 
     async def tell(self, fields: dict[str, Any], home: int, timeout_s: float) -> Verdict:

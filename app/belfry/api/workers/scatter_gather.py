@@ -1,4 +1,4 @@
-"""What all workers together know of a tenant's history: each answers for what it follows.
+"""A tenant's history from all workers: each answers for the partitions that it follows.
 
 A partition counts once, by the answer of one worker that followed it from the first look to the
 last. Where one is on its way, the others' answers are kept and it is asked for again, for a while;
@@ -57,7 +57,7 @@ class Gatherer:
     async def gather(
         self, request: Request, caller: Principal, look: Look
     ) -> list[dict[str, Any]] | Response:
-        """What `look` finds here and what the others find; a response for a worker that asks."""
+        """The finds of `look` here and at the others; a response for a worker that asks."""
         source = opened(self._parts.ready.history)
         if FORWARDED in request.headers:
             return await _for_worker(request, source, look)
@@ -119,7 +119,7 @@ class Gatherer:
 async def _looked(
     source: Follower, partitions: frozenset[int], look: Look
 ) -> dict[str, Any] | None:
-    """What is found of these partitions; None where they are not all followed to the last."""
+    """The finds in these partitions; None if one of them is not followed to the last."""
     if not partitions or not partitions <= source.followed:
         return None
     found = await look(source, partitions)
@@ -147,7 +147,7 @@ def opened(source: Follower) -> Follower:
 
 
 def store_of(source: Follower) -> HistoryStore:
-    """What is kept; raises `Problem` while it is not open."""
+    """The open history; raises `Problem` while it is not open."""
     store = opened(source).store
     assert store is not None
     return store

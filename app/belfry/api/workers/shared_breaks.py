@@ -1,10 +1,10 @@
 """Breaks of hosts, kept in Kafka, so that each process that delivers heeds them and no restart ends
 them.
 
-    12:00:00.00   break x at W1         W1 writes it down, and says so to who asked
-    12:00:00.02   W1 asks the workers   they look at once
-    12:00:01.90   dispatchers           look every two seconds: nothing is posted to x any more
-    12:05:00.00   W1 is restarted       it reads the notes before it has posted anything for long
+    12:00:00.00   break x at W1         W1 writes it down, and answers the caller 12:00:00.02   W1
+    asks the workers   they look at once 12:00:01.90   dispatchers           look every two seconds:
+    they stop posting to x 12:05:00.00   W1 is restarted       it reads the notes before it has
+    posted anything for long
 
 The notes are the metadata of offsets of a group that has no members (`<app id>.host-breaks`), for
 partitions of the changelog, as workers' heartbeats are.  So no topic is needed, and no right that a
@@ -12,7 +12,7 @@ worker lacks.  Brokers keep them for days after the last change (`offsets.retent
 break stands for a day at most.
 
 Two processes may write at the same time, and neither is told of the other.  Each of them reads
-again what it has written, and a worker that knows of something that the notes lack writes it once
+again what it has written, and a worker that knows of a break that the notes lack writes it once
 more. Entries are joined by their instants (`host_breaks.py`), so all of them come to the same.
 
 Where the notes are full, closes that everybody has heard of make room, the oldest ones first: they
@@ -51,7 +51,7 @@ class Notes(Protocol):
     """Short texts by partition, as `OffsetNotes` keeps them."""
 
     def read(self, partitions: Iterable[int]) -> dict[int, str]:
-        """Those that there are; raises ConnectionError."""
+        """The present breaks; raises ConnectionError."""
 
     def write(self, texts: Mapping[int, str]) -> dict[int, str]:
         """Keep these; why some were refused, by partition.  Raises ConnectionError."""
@@ -95,7 +95,7 @@ class SharedBreaks:
         return True
 
     def settle(self) -> None:
-        """Take what others have written, and write what they lack; blocks.
+        """Take entries of others, and write those that they lack; blocks.
 
         Raises ConnectionError where Kafka does not answer, or does not take it; `NoRoomForBreaks`.
         """
@@ -131,7 +131,7 @@ class SharedBreaks:
         return texts
 
     def _turn(self) -> None:
-        """Settle; where Kafka is away, what is known here holds until it is back."""
+        """Settle; if Kafka is away, the entries known here hold until it is back."""
         try:
             self.settle()
         except (ConnectionError, NoRoomForBreaks) as error:

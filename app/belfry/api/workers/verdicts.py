@@ -1,11 +1,11 @@
 """Verdicts that are awaited: from the tail of the lifecycle topic, or from this worker itself.
 
-The reader stands at the end of every partition before the first request is written.  What this
-worker commits it says at once: readers see a record in Kafka only when all transactions that began
-before it in the same partition have ended.
+The reader stands at the end of every partition before the first request is written.  This worker
+tells its own committed verdicts at once: readers see a record in Kafka only when all transactions
+that began before it in the same partition have ended.
 
-Most of the tail is about requests of others.  While nobody waits, what was fetched is passed over
-unopened, ten times a second.  The first caller that begins to wait wakes the reader.
+Most of the tail is about requests of others.  While no caller waits, fetched records are passed
+over unopened, ten times a second.  The first caller that begins to wait wakes the reader.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from belfry.wire.lifecycle import generation_in, record_of
 from belfry.wire.lifecycle_heads import asked_in
 from belfry.wire.record import SourceRecord
 
-# Seconds for what comes next, and between two takes while nobody waits.
+# Seconds to wait for the next record, and between two takes while no caller waits.
 POLL_S: Final = 0.1
 UNASKED_S: Final = 0.1
 BATCH: Final = 1_000
@@ -98,7 +98,7 @@ class VerdictReader:
     def start(self) -> None:
         """Stand at the end of every partition, and begin to read.
 
-        Raises ConnectionError where the topic is not there, or nobody tells its ends.
+        Raises ConnectionError if the topic does not exist, or if no broker tells its ends.
         """
         self._read = self._topic.ends(self._topic.partitions())
         self._topic.follow(self._read)
@@ -124,7 +124,7 @@ class VerdictReader:
             self._expects.set()
 
     def forget(self, asked: Asked) -> None:
-        """Nobody waits for this verdict any more."""
+        """Forget the waiting caller of this verdict."""
         del self._waiting[asked]
 
     def committed(self, events: Sequence[Told]) -> None:
@@ -150,7 +150,7 @@ class VerdictReader:
             self._expects.wait(UNASKED_S)
             self._expects.clear()
         fetched = self._topic.take(POLL_S)
-        # All that has come, or what somebody waits for would lie behind it.
+        # All records that have come, or an awaited one would lie behind them.
         while fetched is not None and not self._thread.stopping.is_set():
             self._read[fetched.where[1]] = fetched.behind
             self._take(fetched)
@@ -202,7 +202,7 @@ class VerdictReader:
 def _tell(found: list[tuple[AwaitedVerdict, Verdict]]) -> None:
     """Have verdicts heard in the loop in which they are awaited."""
     if found:
-        # A loop that has ended has nobody who waits.
+        # A loop that has ended has no waiting callers.
         with suppress(RuntimeError):
             found[0][0].answer.get_loop().call_soon_threadsafe(_tell_all, found)
 

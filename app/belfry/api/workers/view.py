@@ -1,4 +1,4 @@
-"""What HTTP may know of a worker: a port that the worker implements.
+"""The view of HTTP on a worker: a protocol that the worker implements.
 
 The server lives in a thread of its own, so every method is called from there: it has to be quick,
 must not block, and returns values that nobody changes afterwards.
@@ -57,7 +57,7 @@ class SilentHostView:
     """A host of webhooks whose circuit breaker is open at one moment; instants in epoch ms.
 
     `tried_ms` is the last post or postponed delivery, and before `next_ms` none is sent: 0 where
-    that is not known, and the next delivery is tried.  `reason` is what the last post came to.
+    that is not known, and the next delivery is tried.  `reason` tells the result of the last post.
     """
 
     host: str
@@ -76,7 +76,7 @@ class Posting(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class WorkerIdentity:
-    """Who answers."""
+    """The worker that answers."""
 
     worker_id: str
     app_id: str
@@ -89,7 +89,7 @@ class WorkerView(Protocol):
 
     @property
     def identity(self) -> WorkerIdentity:
-        """Who this worker is."""
+        """The identity of this worker."""
 
     def live(self) -> bool:
         """Whether the process can still do its work; False asks to be restarted."""
@@ -110,14 +110,14 @@ class WorkerView(Protocol):
         """Whether this process posts to hosts of webhooks, and which of them do not answer."""
 
     def tenants(self) -> Mapping[str, TenantFigures]:
-        """The tenants of the owned partitions; "" for what names no tenant that is known."""
+        """The tenants of the owned partitions; "" stands for schedules without a known tenant."""
 
     def refresh(self) -> None:
         """Bring the gauges up to date, before they are shown."""
 
 
 class Nobody:
-    """A worker that is not there: for who only wants the application's description."""
+    """A view without a worker: for the description of the application alone."""
 
     identity = WorkerIdentity("nobody", "belfry", 0)
 

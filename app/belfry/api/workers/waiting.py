@@ -1,4 +1,4 @@
-"""What a schedule waits for besides its due instant, as single looks and lists show it.
+"""Why a schedule waits besides its due instant, as single looks and lists show it.
 
     ack_lock        a fire of its group, or of itself, is not acknowledged yet
     tenant_blocked  its tenant's events are held back: by the policy, or for their topic's sake
@@ -11,8 +11,8 @@
     acknowledgement another schedule, or all of a group, are to be acknowledged before it is due
 
 The location under a schedule's name says in which queue it lies, and that decides most of it; the
-tenant's policy and the partition's state add the reason. Nothing is read for it but what the look
-has read already. The words are those of `tenants/waits.py`.
+tenant's policy and the partition's state add the reason. It needs no read beyond those of the look.
+The words are those of `tenants/waits.py`.
 
     order-7 is due at 12:00:00, and the tenant may fire 5 a second
     11:59:58  no field: it waits for its due instant alone
@@ -50,7 +50,7 @@ from belfry.tenants.waits import (
     why,
 )
 
-# What is due leaves within a step, and needs no reason until then.
+# A due schedule leaves within a step, and needs no reason until then.
 OVERDUE_MS: Final = 1_000
 _RESUME: Final = Why("resume", "resume", "it is paused: resume it")
 _QUEUE: Final = Why(TENANT_QUEUE, QUEUE, "it is due, and others of its tenant's queue leave first")
@@ -63,7 +63,7 @@ def waiting(
     wait: Wait | None = None,
     stands_still: Why | None = None,
 ) -> dict[str, Any]:
-    """The fields that say what a schedule waits for; none for nothing but its due instant.
+    """The fields that say why a schedule waits; none if it only waits for its due instant.
 
     `tenant` is as this worker knows it, None where it has no policy. `wait` is what its tenant
     waits for, `stands_still` why nothing of its partition fires. `waiting_since` is given where the

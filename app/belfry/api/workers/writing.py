@@ -1,4 +1,4 @@
-"""Writes: a request through Kafka, its verdict, and what the verdict is in HTTP.
+"""Writes: a request through Kafka, its verdict, and the HTTP status of the verdict.
 
 | verdict | status |
 |---|---|
@@ -73,7 +73,7 @@ _REJECTED: Final[Mapping[str, HTTPStatus]] = {
 class Writes:
     """Carries requests out; belongs to one event loop.
 
-    What it wrote is shown by later reads through this worker: it tells `reads` the offset.
+    Later reads through this worker show its writes: it tells `reads` the offset.
     """
 
     def __init__(self, parts: ApiDependencies, reads: Reads) -> None:
@@ -81,10 +81,10 @@ class Writes:
         self._reads = reads
 
     async def carry_out(self, fields: dict[str, Any], *, wait: bool) -> Verdict:
-        """The verdict on a request (`request_id` is set); raises `Problem` where there is none.
+        """The verdict on a request (`request_id` is set); raises `Problem` if there is none.
 
-        What a worker is sure to refuse is written as well: a request with an id has one record,
-        whichever way it came.
+        A request that a worker is sure to refuse is written as well: so a request with an id always
+        has one record.
         """
         noted = note()
         noted.asked(fields["schedule_id"], fields["request_id"])
@@ -133,7 +133,7 @@ def created(verdict: Verdict) -> Verdict:
 
 
 def status_of(verdict: Verdict, *, conditional: bool = False) -> HTTPStatus:
-    """The status that a verdict amounts to; `conditional` where a header said what to expect."""
+    """The HTTP status of a verdict; `conditional` if a header had a condition."""
     outcome, code = verdict.outcome, verdict.code
     if outcome is None:
         return HTTPStatus.ACCEPTED
@@ -151,7 +151,7 @@ def answer(
 ) -> Response:
     """A verdict as a response: itself, or a problem that holds it.
 
-    What `creates` nothing may still repeat the request id of something that did.
+    A request that `creates` nothing may still repeat the request id of one that did.
     """
     status = status_of(verdict, conditional=conditional)
     if status == HTTPStatus.CREATED and not creates:

@@ -1,4 +1,4 @@
-"""What sends events to their targets, by kind.
+"""The senders of events to their targets, by kind.
 
     dispatcher ── work ──► sender of the target's kind ── answer ──► dispatcher
 
@@ -53,11 +53,11 @@ class Senders:
             self._by_kind[name].hand_in(share)
 
     def drop(self) -> None:
-        """Give up what is under way."""
+        """Give up the work under way."""
         for sender in self._by_kind.values():
             sender.drop()
 
     def stop(self) -> None:
-        """Give up what is under way, and end."""
+        """Give up the work under way, and end."""
         for sender in self._by_kind.values():
             sender.stop()

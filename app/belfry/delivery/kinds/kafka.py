@@ -5,9 +5,9 @@
               ▼           ▼                │ not authorised, no answer in time           retried
             FAILED      FAILED             ▼
 
-The producer has no transaction: one record that a topic refuses must not undo what the others came
-to.  A crash between the acknowledgement and the outcome therefore writes the record again, with the
-same `belfry-fire-id`.  A record travels in a batch of its own, so that an answer is about it alone:
+The producer has no transaction: one record that a topic refuses must not undo the others.  A crash
+between the acknowledgement and the outcome therefore writes the record again, with the same
+`belfry-fire-id`.  A record travels in a batch of its own, so that an answer is about it alone:
 brokers judge the size of whole batches.
 
 A topic is looked up before it is written to, by a question that makes no topic.  Producers ask in a
@@ -40,7 +40,7 @@ from belfry.tenants.topic_names import TopicNames
 from belfry.wire.headers import EVENT_TYPE, GROUP, TENANT, VERSION
 from belfry.wire.record import Headers
 
-# Seconds for which the thread waits for work: with nothing under way, and with something.
+# Seconds for which the thread waits for work: without work under way, and with some.
 WAIT_S: Final = 0.5
 POLL_S: Final = 0.005
 # Seconds for the brokers to say whether a topic is there.
@@ -57,7 +57,7 @@ log = structlog.get_logger(__name__)
 
 
 class KafkaSender:
-    """Writes what it is handed, in a thread of its own.
+    """Writes events to topics, in a thread of its own.
 
     `finished` is called from that thread, once for each piece. Records under way are not waited
     for: their answers come within `MESSAGE_TIMEOUT_MS`.
@@ -89,11 +89,11 @@ class KafkaSender:
             self._queue.put((self._term, work_id, work))
 
     def drop(self) -> None:
-        """Write nothing more of what was handed in; what is on its way arrives all the same."""
+        """Write no more of the given work; records on their way arrive all the same."""
         self._term += 1
 
     def stop(self) -> None:
-        """Give up what is under way, and end."""
+        """Give up the work under way, and end."""
         self._thread.stopping.set()
         self._queue.put(None)  # Wakes it.
         self._thread.stop(STOP_S)
@@ -122,7 +122,7 @@ class KafkaSender:
                 self._produce(topic, work_id, work)
         except KafkaException as error:
             answer = self._failed(url, topic, error.args[0])
-        except Exception as error:  # whatever it is, the delivery has to go on
+        except Exception as error:  # any error: the delivery has to go on
             log.exception("an attempt ended in an error", fire_id=work.event.fire_id)
             answer = Answer(End.AGAIN, url, "internal", str(error)[:300])
         if answer is not None:
@@ -137,7 +137,7 @@ class KafkaSender:
         target = work.state.targets[0]
         why = self._names.target_problem(work.event.tenant, topic)
         if why is None and not is_allowed(target, work.state.hosts):
-            why = f"{target.url} is none that the tenant's policy names in allowed_hosts"
+            why = f"{target.url} is not among the allowed_hosts of the tenant's policy"
         return None if why is None else Answer(End.FINAL, target.url, "target_not_allowed", why)
 
     def _absence(self, url: str, topic: str) -> Answer | None:
@@ -180,7 +180,7 @@ class KafkaSender:
         self._finished(work_id, work, replace(answer, sent=(sent,)))
 
     def _failed(self, url: str, topic: str, error: KafkaError) -> Answer:
-        """What an error of Kafka means for the delivery; look anew at what it was about."""
+        """The answer for an error of Kafka; it also looks anew at the topic."""
         self._known_until_s.pop(topic, None)
         if error.fatal():
             self._producer = None
@@ -188,7 +188,7 @@ class KafkaSender:
 
 
 def answer_to(error: KafkaError, url: str, properties: dict[str, Any]) -> Answer:
-    """What an error of Kafka means for a delivery to this address."""
+    """The answer for an error of Kafka in a delivery to this address."""
     topic, code = topic_of(url), error.code()
     if code == KafkaError.MSG_SIZE_TOO_LARGE:
         reason = f"topic {topic} takes no record of this size: raise its max.message.bytes"

@@ -1,7 +1,7 @@
-"""What sends events to targets of one kind.
+"""The sender of events to targets of one kind.
 
-A sender takes attempts and gives each back once, with its answer.  It decides nothing: what follows
-from an answer (the next attempt, a dead letter, an outcome) is the dispatcher's, for every kind.
+A sender takes attempts and gives each back once, with its answer.  It decides nothing: for every
+kind the dispatcher takes the step after an answer (the next attempt, a dead letter, an outcome).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Sender(Protocol):
         """Work to be done."""
 
     def drop(self) -> None:
-        """Give up what is under way."""
+        """Give up the work under way."""
 
     def stop(self) -> None:
-        """Give up what is under way, and end."""
+        """Give up the work under way, and end."""

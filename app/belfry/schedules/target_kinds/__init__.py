@@ -1,4 +1,4 @@
-"""Kinds of delivery targets, by how their addresses begin, and what is wrong with a target.
+"""Kinds of delivery targets, by how their addresses begin, and the faults of a target.
 
     https://hooks.example.com/x     http     posted, signed, tried again
     kafka:payments.audit            kafka    written there, tried again
@@ -28,7 +28,7 @@ from belfry.schedules.targets import (
     encode_targets,
 )
 
-# The last one judges what no other one knows, and has what no other one claims.
+# The last kind judges addresses that no other one knows, and has those that no other one claims.
 _ALL: Final[tuple[TargetKind, ...]] = (KAFKA, HTTP)
 
 
@@ -38,12 +38,12 @@ def kind_of(target: HttpTarget) -> TargetKind:
 
 
 def place_of(target: HttpTarget) -> str:
-    """Where a target's events go, as `allowed_hosts` names it; empty where its address is none."""
+    """Where a target's events go, as `allowed_hosts` names it; empty for an invalid address."""
     return kind_of(target).place(target.url)
 
 
 def problems_of(target: HttpTarget) -> list[str]:
-    """What is wrong with a target, whether a request or a policy names it; sentences for people."""
+    """The faults of a target, whether a request or a policy names it; sentences for people."""
     return kind_of(target).problems(target)
 
 

@@ -1,8 +1,8 @@
 """Targets over HTTP: addresses that events are posted to.
 
-An address is read strictly: what a URL parser might read in two ways is refused, so that the host
-that is checked is the host that is dialled.  Which addresses a host may stand for is checked when
-it is dialled (`delivery/addresses.py`), not here: names change their addresses.
+An address is read strictly: a text that URL parsers might read in two ways is refused, so that the
+host that is checked is the host that is dialled.  Which addresses a host may stand for is checked
+when it is dialled (`delivery/addresses.py`), not here: names change their addresses.
 
     https://hooks.example.com/x        good
     https://user@evil.example/x        refused: parsers differ about what the host is

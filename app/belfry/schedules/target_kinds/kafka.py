@@ -5,8 +5,9 @@
 Nothing is allowed by silence: belfry may write to topics that a tenant may not, so each topic is
 named by the platform, which alone sets `allowed_hosts`.  Reserved names stay refused all the same.
 
-What only HTTP can carry out (headers, a secret to sign with, a time-out) is refused rather than
-ignored.  A target stands for itself alone, so that targets that are tried together are of one kind.
+Fields that only HTTP can carry out (headers, a secret to sign with, a time-out) are refused rather
+than ignored.  A target stands for itself alone, so that targets that are tried together are of one
+kind.
 """
 
 from __future__ import annotations

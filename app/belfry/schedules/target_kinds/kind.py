@@ -1,4 +1,4 @@
-"""What a kind of delivery target says of its addresses.
+"""The rules of a kind of delivery target for its addresses.
 
 A kind is asked when a request or a policy with a target comes in (`problems`, `place`, `allows`,
 `refused`), and by the process that delivers: `share` to divide its work, and `allows` once more
@@ -28,22 +28,22 @@ class TargetKind(ABC):
 
     @abstractmethod
     def place(self, url: str) -> str:
-        """Where events go, as `allowed_hosts` names it; empty where the address is none."""
+        """Where events go, as `allowed_hosts` names it; empty if the address is not valid."""
 
     @abstractmethod
     def problems(self, target: HttpTarget) -> list[str]:
-        """What is wrong with a target, as sentences; an empty list where nothing is."""
+        """The faults of a target, as sentences; an empty list if it has none."""
 
     @abstractmethod
     def allows(self, place: str, entries: Sequence[str]) -> bool:
         """Whether `allowed_hosts`, with entries of every kind, let a place be used.
 
-        `place` is what the method of that name gives; it is empty where the address is none.
+        `place` is the result of the method of that name; it is empty if the address is not valid.
         """
 
     @abstractmethod
     def share(self, url: str) -> str:
-        """What deliveries share, such as a host: where one is slow, those to others go on.
+        """The place that deliveries share, such as a host: if one is slow, those to others go on.
 
         It is a host with its port, or a topic.
         """

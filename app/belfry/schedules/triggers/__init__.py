@@ -19,7 +19,7 @@ What a trigger is asked, with EVERY hour and a schedule that was accepted at 09:
     latest_ms(10:00, 12:30)      12:00, 2       after an outage: the last one missed, and how many
 
 Wrappers answer the same questions, so the engine never asks which of them it has.  The order is
-fixed: first the rule, then what `except_cron` leaves out, then what the calendar does to the rest.
+fixed: first the rule, then the minutes left out by `except_cron`, then the calendar.
 """
 
 from __future__ import annotations

@@ -11,9 +11,9 @@ wait:
     ●═════════ no ACK ═══════════════════════════════════════════● y fires all the same
 
 Until the acknowledgement nobody knows the instant.  The pending record then has `latest_at`, or
-`FAR_MS` where there is none, and a flag that says so (`store/layout/pending_bytes.py`).  So it has
-its place among instants, and one that is not bounded lies behind all of them.  What ends the wait
-is in `engine/after_acks.py`.
+`FAR_MS` without one, and a flag that says so (`store/layout/pending_bytes.py`).  So it has its
+place among instants, and one that is not bounded lies behind all of them.  The wait is ended in
+`engine/after_acks.py`.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ class Depending(OneShot):
         yield Warned("not_known_yet", text)
 
     def behind(self, request: Request) -> str:
-        """What follows the words of whom it waits for."""
+        """The words behind the name of the awaited schedule."""
         delay_ms, latest_at = request["ack_delay_ms"], request["latest_at"]
         later = f", {format_duration(delay_ms)} later" if delay_ms else ""
         return later + (f", at the latest at {format_instant(latest_at)}" if latest_at else "")
@@ -154,7 +154,7 @@ class AfterGroup(Depending):
 
 
 def dependence_problem(request: Request) -> Rejection | None:
-    """Why what belongs to a wait for an acknowledgement is not allowed beside the kind, or None."""
+    """Why fields of a wait for an acknowledgement are not allowed beside the kind, or None."""
     if request["ack_delay_ms"] is request["latest_at"] is None:
         return None
     for name in ("ack_delay_ms", "latest_at"):

@@ -41,7 +41,7 @@ NEVER: Final = 1 << 62
 
 
 class WallTimes(Protocol):
-    """What the clock asks of a rule: seconds on the wall, as if no clock were ever changed.
+    """The questions of the clock to a rule: seconds on the wall, as if no clock were ever changed.
 
     A wall second is the number of seconds from 1970-01-01T00:00:00 *on the wall* to what the wall
     clock shows: that instant in UTC, read as if the wall clock were UTC.  `expression.Expression`
@@ -167,7 +167,7 @@ class Clock:
         return max(wall, stretch.fresh) if self.expression.fixed else wall
 
     def _adds_at_gap(self, stretch: Stretch) -> bool:
-        """Whether the end of a stretch is an instant for what a gap swallowed, and only so."""
+        """Whether the end of a stretch is an instant only for times that a gap swallowed."""
         following = self.zone.at(stretch.end)
         wall = stretch.end + following.offset
         return self.fires_at_gap(stretch, following) and self.expression.next_wall(wall) != wall

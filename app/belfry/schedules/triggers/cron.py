@@ -163,7 +163,7 @@ class CronKind(Recurring):
         return f"{'; and '.join(said)}, {request['timezone'] or DEFAULT_ZONE}"
 
     def warnings(self, request: Request, trigger: Trigger, now_ms: int) -> Iterator[Warned]:
-        """What H stands for, two days that are one too many, and changes of the clock."""
+        """Warnings: the value of H, two days that are one too many, and changes of the clock."""
         whole = trigger.whole
         parts = whole.parts if isinstance(whole, United) else (whole,)
         crons = [part for part in parts if isinstance(part, Cron)]

@@ -1,11 +1,11 @@
-"""What is wrong with an item of a cron expression, and what may have been meant.
+"""The fault of an item of a cron expression, and what may have been meant.
 
     25             '25' is no hour: 0-23
     MONDAY-FRI     'MONDAY-FRI' is no day-of-week: 0-7 or SUN-SAT, …; did you mean MON-FRI?
     FRI-MON        …; a range goes upwards, so write FRI-SAT,SUN-MON
     ?              …; write * for any
 
-A hint is told only where what it proposes can be read: a guess that is refused as well would cost
+A hint is told only if its proposal can be read: a guess that is refused as well would cost
 its reader another round.  Nothing here decides whether an item is allowed; `cron_text` does, and
 asks for words when it is not.
 """

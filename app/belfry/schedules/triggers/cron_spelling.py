@@ -5,8 +5,8 @@
     H H(1-5) * * *    53 1 * * *             for the same one
 
 Schedules with one expression share all that is compiled of it, so expressions are compared after
-they have been brought into this form.  What cannot be read stays as it is: `cron_text` refuses it,
-and quotes it as it was written.
+they have been brought into this form.  A text that cannot be read stays as it is: `cron_text`
+refuses it, and quotes it as it was written.
 
 ``H`` is Jenkins' sign for a number that spreads the load: it follows from the names of tenant and
 schedule, so it is another one for each schedule, and the same one at each fire.  The numbers are
@@ -32,7 +32,7 @@ ALIASES: Final = {
     "@HOURLY": "0 * * * *",
 }
 YEARS: Final = range(1970, 2200)
-# What H stands for where it gives no range: every month has a day up to 28, and Sunday is 0.
+# The range of H where it gives none: every month has a day up to 28, and Sunday is 0.
 HASHED: Final = {**{unit: RANGES[unit] for unit in Unit}, Unit.DAY: range(1, 29)}
 HASHED[Unit.DOW] = range(7)
 LAYOUTS: Final[dict[int, tuple[object, ...]]] = {
@@ -45,7 +45,7 @@ _H: Final = re.compile(r"H(?:\(([0-9]{1,2})-([0-9]{1,2})\))?(?:/([0-9]{1,2}))?")
 
 
 def seed_of(tenant: str, schedule_id: str) -> int:
-    """What the numbers of H follow from."""
+    """The seed of the numbers of H."""
     name = f"{tenant}/{schedule_id}".encode(errors="replace")
     return int.from_bytes(sha256(name).digest()[:7], "big")
 
@@ -64,7 +64,7 @@ def normalized(text: str, seed: int | None = None) -> str:
 
 
 def _written_out(text: str, seed: int) -> str:
-    """An expression with numbers in place of H; what cannot be read stays."""
+    """An expression with numbers in place of H; items that cannot be read stay."""
     words = text.split(" ")
     layout = LAYOUTS.get(len(words))
     if layout is None:
@@ -87,7 +87,7 @@ def _number_or_item(unit: object, item: str, seed: int) -> str:
 def number_for(unit: Unit, item: str, seed: int) -> str:
     """The item that an H stands for: a number of its range, or steps from such a number on.
 
-    ValueError where an item that begins with H is none that can be read.
+    ValueError if an item that begins with H cannot be read.
     """
     match = _H.fullmatch(item)
     if match is None:

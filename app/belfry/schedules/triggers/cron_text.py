@@ -1,4 +1,4 @@
-"""The text of a cron expression, read: what its fields allow, and where it is wrong.
+"""The text of a cron expression, read: the values of its fields, and the place of a mistake.
 
     30  9  15W  *  *                     minute hour day-of-month month day-of-week
     0 30 9 15W * *                       with a second before them
@@ -59,7 +59,7 @@ class CronMistake(ValueError):
 
 
 class MonthDays(NamedTuple):
-    """What a field of days allows: days, and those counted from the month's last, which is 0.
+    """The values of a field of days: days, and those counted from the month's last, which is 0.
 
     The others are the days from Monday to Friday that are nearest to such a day in its month.
     """
@@ -71,7 +71,7 @@ class MonthDays(NamedTuple):
 
 
 class Weekdays(NamedTuple):
-    """What a field of weekdays allows, Sunday 0: each, the last, and the nth one of a month."""
+    """The values of a field of weekdays, Sunday 0: each, the last, and the nth one of a month."""
 
     each: frozenset[int]
     last: frozenset[int]
@@ -115,7 +115,7 @@ def interval_of(text: str) -> int | None:
 
 
 def read_cron(text: str) -> CronFields:
-    """What an expression allows, an H by the seed 0; raises `CronMistake`."""
+    """The values of an expression, an H by the seed 0; raises `CronMistake`."""
     if len(text) > MAX_TEXT:
         raise CronMistake(f"it has {len(text)} characters; at most {MAX_TEXT} are read", MAX_TEXT)
     words = list(_WORD.finditer(text))
@@ -183,7 +183,7 @@ def _alias(text: str, words: list[re.Match[str]]) -> str:
 
 
 def _items(unit: object, word: re.Match[str]) -> list[object]:
-    """What the items of a field allow; raises `CronMistake` at the one that cannot be read."""
+    """The values of the items of a field; raises `CronMistake` at the one that cannot be read."""
     found: list[object] = []
     at = word.start()
     for item in word.group().split(","):

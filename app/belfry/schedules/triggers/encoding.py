@@ -1,4 +1,4 @@
-"""The rule of a schedule at rest: what a recurring schedule does, and what any does when late.
+"""The rule of a schedule at rest: how it recurs, and how it is treated when late.
 
 A rule lies in the `extra` bytes of a pending record, so it is part of the definition.  A one-shot
 schedule that says nothing about lateness has no rule: `encode_rule` gives ``b""``, and its record
@@ -7,9 +7,10 @@ is the same as it would be if there were no rules.
     format u8 │ kind u8 │ fields u16 │ the numbers that are there, i64 │ codes, u8 │ texts
     1         │ 2 EVERY │ bit set    │ interval start end max late     │ policies  │ size u8, UTF-8
 
-What the kind's own field says is the number of bit 0, or the text of bit 13; the kind tells which.
-A text of more than 255 bytes has bit 14 instead, and a size of two bytes.  The number of bit 6 is
-the seed of H in an expression of cron, the text of bit 11 that of the minutes that are left out.
+The value of the kind's own field is the number of bit 0, or the text of bit 13; the kind tells
+which. A text of more than 255 bytes has bit 14 instead, and a size of two bytes.  The number of bit
+6 is the seed of H in an expression of cron, the text of bit 11 that of the minutes that are left
+out.
 
 Frozen numbers: the format, the bits, the codes, also those of the kinds.  Fields lie in the order
 of their bits: 0-6 are numbers, 8-10 codes, 11-14 texts.  Bit 15 is for HTTP targets: JSON at the
@@ -99,7 +100,7 @@ _values: Final = attrgetter(*_FIELDS.values())
 _BY_KIND_OF_WHEN: Final = frozenset({_NUMBER, _TEXT, _LONG_TEXT})
 _KNOWN_BITS: Final = sum(_FIELDS) | _MORE
 _ARE_NUMBERS: Final = frozenset({_NUMBER, *_NUMBERS.values(), *_MORE_NUMBERS.values()})
-# What this version can read of rules; another version has another text.
+# The formats of rules that this version can read; another version has another text.
 READS: Final = f"{FORMAT} {_KNOWN_BITS:04x} {len(KINDS)} {len(POLICIES)} {len(OVERLAPS)}"
 
 
@@ -125,7 +126,7 @@ def encode_rule(rule: Rule) -> bytes:
 
 
 def _said(rule: Rule, bit: int, value: Any) -> Any:
-    """What lies at rest behind this bit for a value of its field; None for nothing."""
+    """The value at rest behind this bit for a value of its field; None for nothing."""
     if bit == _CALENDAR:
         return _calendar_of(rule)
     if bit not in _BY_KIND_OF_WHEN:

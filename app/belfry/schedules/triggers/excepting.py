@@ -1,4 +1,4 @@
-"""A recurring trigger without what `except_cron` leaves out.
+"""A recurring trigger without the minutes that `except_cron` leaves out.
 
     EVERY 15 minutes   23:30  23:45  00:00  00:15  …  05:45  06:00  06:15
     except * 0-5 …                   ███████████████████████
@@ -11,7 +11,7 @@ it.
 To find the next instant, a whole run of minutes that are left out is passed over at once.  After
 `MOST_PASSED` such runs in a row, each of which held an instant, or `LONGEST_MS`, nothing more is
 looked for: the door refuses a rule whose first instant is not found, and a schedule that comes to
-such a place ends and says so (`why_over`).  What a long search has found is remembered: all
+such a place ends and says so (`why_over`).  The result of a long search is remembered: all
 schedules of a rule ask for the same, and who tells why one is over asks once more.
 
 The search for the next instant, with the picture above, after 23:45:
@@ -161,7 +161,7 @@ class Excepting(ZonedTrigger):
         return found_ms
 
     def before_ms(self, nominal_ms: int, accepted_ms: int) -> int:
-        """The one before that is not left out; `accepted_ms` where there is none in reach."""
+        """The one before that is not left out; `accepted_ms` if no such instant is in reach."""
         whole = self._whole
         found_ms = whole.before_ms(nominal_ms, accepted_ms)
         for _ in range(MOST_PASSED):

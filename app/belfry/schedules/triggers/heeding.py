@@ -1,4 +1,4 @@
-"""A recurring trigger that heeds a calendar: what becomes of instants on days off.
+"""A recurring trigger that heeds a calendar: the treatment of instants on days off.
 
     TUE,FRI,SAT at 09:00    Tue 22   Wed   Thu 24   Fri 25   Sat 26   Sun    Mon 28   Tue 29
     days off                                        ███████████████████████
@@ -13,7 +13,7 @@ The two ways are two classes, because they know different things about the next 
     MovingTrigger   the pending instant may have moved, so the rule is asked about the days around
                     it (`moving`)
 
-What is said here is true of both.  Days are those of the rule's zone (`days`).  A changed calendar
+All of this is true of both.  Days are those of the rule's zone (`days`).  A changed calendar
 gives a schedule another rule; which instants have been passed by then the engine knows
 (`engine/passed.py`).
 """
@@ -84,4 +84,4 @@ class Heeding(ZonedTrigger):
 
     @abstractmethod
     def _later(self, nominal_ms: int) -> int | None:
-        """What the rule has next without the calendar."""
+        """The next instant of the rule without the calendar."""

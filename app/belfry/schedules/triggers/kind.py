@@ -1,4 +1,4 @@
-"""What a kind of trigger says about itself: all that the rest of belfry knows of it.
+"""The description of a kind of trigger: all that the rest of belfry knows of it.
 
 One module for each kind, next to this one, holds a `TriggerKind` and the `Trigger` that it makes.
 The registry (`triggers.KINDS`) lists them, and the doors, the checks, the records at rest, the
@@ -61,7 +61,7 @@ class TriggerKind(ABC):
 
     @abstractmethod
     def words(self, request: Request) -> str:
-        """What a checked request asks for, in words for people, without its bounds."""
+        """The rule of a checked request, in words for people, without its bounds."""
 
     def zone_name(self, request: Request) -> str | None:
         """The time zone of a checked request, where one matters and it names one."""
@@ -69,17 +69,17 @@ class TriggerKind(ABC):
         return request["timezone"] if in_a_zone else None
 
     def warnings(self, request: Request, trigger: Trigger, now_ms: int) -> Iterator[Warned]:  # noqa: ARG002  # every kind is asked so
-        """What to know about a checked request before asking for it."""
+        """Warnings about a checked request before it is asked for."""
         return iter(())
 
     def asked(self, request: Request) -> Any:
-        """What the request says in the kind's own field."""
+        """The value of the kind's own field in the request."""
         fields: Any = request
         return fields[self.field.name]
 
     @abstractmethod
     def said(self, rule: Rule, when: int) -> Any:
-        """The same at rest: what its own field said, by the rule and the number beside it."""
+        """The same at rest: the value of its own field, by the rule and the number beside it."""
 
 
 class OneShot(TriggerKind):
@@ -92,7 +92,7 @@ class OneShot(TriggerKind):
         """The only instant of a checked request that was accepted then."""
 
     def said_ms(self, request: Request) -> int:
-        """What the record holds of it beside the rule: the instant, or the delay, as given."""
+        """Its part of the record beside the rule: the instant, or the delay, as given."""
         said: int = self.asked(request)
         return said
 

@@ -1,4 +1,4 @@
-"""What a recurring schedule leaves out: the minutes on the wall that a cron expression names.
+"""Times that a recurring schedule leaves out: minutes on the wall that a cron expression names.
 
     * 0-5 * * *       00:00 ████████ 06:00 ──────────────────────► 24:00      each day
     * * * * SAT,SUN   Fri ──────────► ████ Sat ████ Sun ████ ► Mon ─────────►
@@ -7,7 +7,7 @@ Such minutes lie in runs, and a run is passed over at once, however long it is. 
 clock on the wall at an instant, so a minute that comes twice is left out twice, and one that a gap
 swallows never comes.
 
-Two questions have to be cheap, whatever the expression leaves out:
+Two questions have to be cheap, for any expression:
 
     free_ms    where does this run end?       a look at the run of a minute, and over whole days
     within     how many instants are free?    in `pieces`; days that are alike only once
@@ -116,7 +116,7 @@ class LeftOut:
 
 
 def left_out_problem(request: Request) -> Rejection | None:
-    """Why what a recurring request leaves out cannot be read, or None."""
+    """Why the times that a recurring request leaves out cannot be read, or None."""
     text = request["except_cron"]
     if text is None:
         return None
@@ -134,6 +134,6 @@ def left_out_problem(request: Request) -> Rejection | None:
 
 
 def left_out_words(text: str) -> str:
-    """What an expression leaves out, in English, as it follows the words of a rule."""
+    """The times that an expression leaves out, in English, as they follow the words of a rule."""
     said = words_of(normalized(text))
     return f"; left out: {said[:1].lower()}{said[1:]}"

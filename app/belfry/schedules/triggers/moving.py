@@ -29,7 +29,8 @@ from belfry.schedules.triggers.heeding import LONGEST_MS, Heeding
 from belfry.schedules.triggers.trigger import DAY_MS, Trigger
 from belfry.schedules.triggers.zones import END_S
 
-# What moves is due once a minute at most: so many instants may have to be looked at one by one.
+# A moving schedule is due once a minute at most: so many instants may have to be looked at one by
+# one.
 LEAST_MS: Final = 60_000
 LOOKED_AT: Final = 130
 # Days about a change of the clock whose moved instants are remembered, by all triggers together.
@@ -193,7 +194,7 @@ def _moved(
 
 
 def moves_too_often(whole: Trigger, now_ms: int) -> bool:
-    """Whether a trigger is due more often than what moves may be."""
+    """Whether a trigger is due more often than a moving one may be."""
     first_ms = whole.first_ms(now_ms)
     for _ in range(LOOKED_AT):
         if first_ms is None:

@@ -119,7 +119,7 @@ class After(OneShot):
         return delay_problem(request)
 
     def words(self, request: Request) -> str:
-        """The delay, and what it counts from."""
+        """The delay, and the instant that it counts from."""
         return f"Once, {format_duration(request['delay_ms'] or 0)} after Kafka has the request"
 
     def first_ms(self, request: Request, accepted_ms: int) -> int:

@@ -39,7 +39,7 @@ def pieces(place: Zone, from_ms: int, end_ms: int) -> Iterator[Piece]:
         wall = from_ms // 1000 + stretch.offset
         day = wall // DAY_S
         end = min(end_ms, stretch.end * 1000, ((day + 1) * DAY_S - stretch.offset) * 1000)
-        # At the edge of a stretch fires what a gap swallowed, and nothing fires a second time.
+        # Times that a gap swallowed fire at the edge of a stretch, and none fires a second time.
         untouched = from_ms > stretch.start * 1000 and wall >= stretch.fresh
         yield Piece(from_ms, end, day, stretch.offset, untouched and end - from_ms == DAY_MS)
         from_ms = end

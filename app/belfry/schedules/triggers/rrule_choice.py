@@ -1,4 +1,4 @@
-"""What of a rule of RFC 5545 chooses its days, and which days of a year it chooses.
+"""The parts of a rule of RFC 5545 that choose its days, and the days of a year that they choose.
 
 A `Choice` holds the parts of a rule that its days depend on, without times, start and end.  Parts
 that the rule leaves out are filled from DTSTART, and where INTERVAL begins to count is kept as
@@ -33,7 +33,7 @@ _MONTHS: Final = ((0, 31, 59, 90, 120, 151, 181, 212, 243, 273, 304, 334, 365),
 
 
 class Choice(NamedTuple):
-    """What of a rule chooses its days; `anchor` says where INTERVAL begins to count.
+    """The parts of a rule that choose its days; `anchor` says where INTERVAL begins to count.
 
     Parts that the rule leaves out are filled from DTSTART where RFC 5545 says so: FREQ=MONTHLY from
     31 January on has `month_days` 31, and so no day in February.  Rules with equal choices share
@@ -52,7 +52,7 @@ class Choice(NamedTuple):
 
 
 def choice_of(rule: Recurrence, start_day: int) -> Choice:
-    """What chooses the days of a rule that begins with this day; its gaps are filled from it."""
+    """The choice of days of a rule that begins with this day; its gaps are filled from it."""
     at = date_of(start_day)
     days, months, month_days = rule.days, rule.months, rule.month_days
     if not rule.by_parts:

@@ -1,4 +1,4 @@
-"""What it takes to find the next time of rules of RFC 5545 together: a bound, by their text.
+"""The cost to find the next time of rules of RFC 5545 together: a bound, by their text.
 
 A set joins the times of its rules day by day, and remembers what it has joined for each sort of
 day.  A rule by hours, minutes or seconds has as many sorts of days as places where its INTERVAL may
@@ -36,7 +36,7 @@ def joined(text: RuleText) -> int:
     """How many times may have to be joined to find the next one of a text; 0 for a rule alone."""
     if text.is_one_rule:
         return 0
-    # What nothing is taken from has its next time on the first day that has any.
+    # A rule that nothing is taken from has its next time on the first day that has any.
     sorts = sorts_of_sets(text) if text.without else 1
     days = sorts if sorts <= MOST_KEPT else _DAYS
     return (days + len(text.dates) + len(text.without_dates)) * times_of_sets(text)

@@ -46,7 +46,7 @@ MOST_PAGES: Final = 60
 SORTS_OF_YEARS: Final = 7 * 3
 SORTS_BY_WEEKS: Final = 7 * 4
 # So many pages a rule keeps, and so many sets of times (`rrule_times.py`): most rules have fewer
-# sorts of either, and then find each of them once. `rrule_cost.py` counts what a rule costs by it.
+# sorts of either, and then find each of them once. `rrule_cost.py` counts the cost of a rule by it.
 MOST_KEPT: Final = 64
 # Days that are found in the time that one takes where more pages are needed than are kept.
 LOOKS_OF_PAGES: Final = 16
@@ -128,13 +128,13 @@ class YearlyDays(Days):
     def __init__(self, choice: Choice) -> None:
         self._choice = choice
         self._pages: dict[tuple[int, ...], array[int]] = {}
-        # No year from this one on has a day.  It is known where one answer may need all pages: what
-        # such a search does not find comes never again.
+        # No year from this one on has a day.  It is known where one answer may need all pages: a
+        # day that such a search does not find comes never again.
         self._ends = LAST_YEAR
         sorts = SORTS_BY_WEEKS if choice.weeks else SORTS_OF_YEARS
         phases = _phases(choice)
         self._few_pages = phases * sorts <= MOST_PAGES
-        # How far a time is looked for decides what counts as never, and how long that takes.  So
+        # The length of a search decides which times count as never, and how long that takes.  So
         # INTERVAL counts here as if no weekday said where it stands.
         weekdays = {"WEEKLY": 7, "DAILY": gcd(choice.interval, 7)}.get(choice.freq, 1)
         self.looks = 0 if phases * weekdays * sorts <= MOST_PAGES else LOOKS_OF_PAGES
@@ -182,7 +182,7 @@ class YearlyDays(Days):
         """Years and their days, as many as may be looked at for one answer.
 
         Pages count as needed also where they are kept from before: an answer must not depend on
-        what was asked earlier, for the next owner was not asked it.
+        earlier questions, for the next owner was not asked it.
         """
         step, needed = 1, set[tuple[int, ...]]()
         if self._choice.freq == "YEARLY":

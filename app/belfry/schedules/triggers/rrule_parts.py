@@ -7,9 +7,9 @@
     FREQ=WEEKLY;BYMONTHDAY=1    BYMONTHDAY has no meaning with FREQ=WEEKLY: leave it out
     FREQ=DAILY;COUNT=3;UNTIL=…  COUNT and UNTIL are both given: keep one
 
-Nothing is passed over: what is not known, given twice or without meaning is refused, for a rule
-that is read otherwise than it was meant fires at wrong instants for years.  Which parts go together
-is the table of RFC 5545, 3.3.10.
+Nothing is passed over: a part that is not known, given twice or without meaning is refused, for a
+rule that is read otherwise than it was meant fires at wrong instants for years.  Which parts go
+together is the table of RFC 5545, 3.3.10.
 
 Years before 1900 and intervals of more than a hundred years of days are refused as slips.
 """
@@ -35,7 +35,7 @@ _NUMBER: Final = re.compile(r"[0-9]{1,10}")
 _SIGNED: Final = re.compile(r"[+-]?[0-9]{1,4}")
 _DAY: Final = re.compile(r"([+-]?[0-9]{1,2})?([A-Z]{2})")
 _EPOCH: Final = datetime(1970, 1, 1)  # noqa: DTZ001  # the wall's
-# What each list of numbers may hold, and whether it counts from the end as well.
+# The bounds of each list of numbers, and whether it counts from the end as well.
 _RANGES: Final = {
     "BYMONTH": (1, 12, False),
     "BYWEEKNO": (1, 53, True),
@@ -104,7 +104,7 @@ def read_recurrence(text: str) -> Recurrence:
 
 
 def _check(found: Recurrence, numbers: dict[str, tuple[int, ...]]) -> None:
-    """What parts may not stand together."""
+    """The fault of parts that may not stand together."""
     if found.most is not None and found.until is not None:
         raise RRuleMistake("COUNT and UNTIL are both given: keep one")
     for name, forbidden in _FORBIDDEN.items():

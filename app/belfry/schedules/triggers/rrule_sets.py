@@ -1,6 +1,6 @@
 """The times of several rules of RFC 5545 together, less those that are left out.
 
-A set is what the lines of a text say: RRULEs and RDATEs add, EXRULEs and EXDATEs take away.
+A set is made of the lines of a text: RRULEs and RDATEs add, EXRULEs and EXDATEs take away.
 
                             Thu 1     Fri 2     Sat 3     Sun 4     Mon 5
     RRULE   each day at 09  09        09        09        09        09
@@ -9,8 +9,8 @@ A set is what the lines of a text say: RRULEs and RDATEs add, EXRULEs and EXDATE
     EXDATE  the 1st         all
     what is left            none      09 12     none      none      09
 
-What several rules have on a day is a union, so a time that two of them name comes once.  Most days
-have the same times as another day before, and sets of times are compared by identity
+The times of several rules on a day are a union, so a time that two of them name comes once.  Most
+days have the same times as another day before, and sets of times are compared by identity
 (`rrule_times`).  So a union is made once for each combination of them and remembered; only days
 with dates of their own are looked at by themselves.
 """
@@ -29,7 +29,7 @@ from belfry.schedules.triggers.rrule_walls import Walls
 
 
 class Excepted(NamedTuple):
-    """What a set adds and leaves out besides its rules.
+    """The dates that a set adds and leaves out besides its rules.
 
     `dates` (RDATE) and `without` (EXDATE) are wall seconds; `without_days` (EXDATE with dates) are
     days from 1970-01-01 on, of which nothing is left.
@@ -61,7 +61,7 @@ class SetWalls(Walls):
         return min(found) if found else None
 
     def times_on(self, day: int) -> Times:
-        """What its rules have on a day, less what is left out; remembered for such days."""
+        """The times of its rules on a day, less those left out; remembered for such days."""
         if day in self._excepted.without_days:
             return NONE
         if day in self._dates or day in self._left_out:

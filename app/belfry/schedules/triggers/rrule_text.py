@@ -1,4 +1,4 @@
-"""The text of a recurrence of RFC 5545, read: what it may say, and where it is wrong.
+"""The text of a recurrence of RFC 5545, read: its allowed parts, and the place of a mistake.
 
 A text is one rule, or several lines, apart by line breaks or blanks:
 
@@ -35,7 +35,7 @@ _FOLD: Final = re.compile(r"\r?\n[ \t]")
 
 @lru_cache(maxsize=4_096)
 def read_rule(text: str) -> RuleText:
-    """What a text says; raises `RRuleMistake`."""
+    """The recurrence in a text; raises `RRuleMistake`."""
     size = len(text.encode(errors="replace"))
     if size > MAX_TEXT:
         raise RRuleMistake(f"it has {size} bytes; at most {MAX_TEXT} are read")

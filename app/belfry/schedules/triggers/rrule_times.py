@@ -138,7 +138,7 @@ def _taken(inner: list[int], positions: tuple[int, ...]) -> list[int]:
 def _by_seconds(
     every: range, allowed: tuple[tuple[int, ...], ...], positions: tuple[int, ...]
 ) -> Times:
-    """What BYHOUR, BYMINUTE and BYSECOND leave of every so many seconds."""
+    """The times that BYHOUR, BYMINUTE and BYSECOND leave of every so many seconds."""
     hours, minutes, seconds = allowed
     if positions and not picked(1, positions):
         return NONE

@@ -6,8 +6,8 @@
     rrule_walls   both, for one rule or a set      30 Jan 09:00 on the wall …
     clock         what changed clocks do to them   30 Jan 08:00 UTC …
 
-DTSTART is the field `start_at`, or a line of the text; it says from when on, and fills what the
-rule leaves out.  Where it is no time of the rule it is no occurrence, and COUNT counts from the
+DTSTART is the field `start_at`, or a line of the text; it says from when on, and fills parts that
+the rule leaves out.  If it is no time of the rule it is no occurrence, and COUNT counts from the
 first time that is one.  Clocks that change are met as cron meets them (see `clock`); milliseconds
 of DTSTART stay.
 

@@ -1,4 +1,4 @@
-"""A recurrence of RFC 5545 as values: what a text says, once it is read.
+"""A recurrence of RFC 5545 as values: the content of a text, once it is read.
 
     FREQ=WEEKLY;INTERVAL=2;BYDAY=MO,FR;BYHOUR=9;UNTIL=20271231T090000Z
 
@@ -9,8 +9,8 @@ A rule at rest is its text, and each worker reads it again.  So these values may
 to release, and nothing that is kept depends on them.
 
 Lists are sorted and hold each number once, so two texts that mean the same are equal values, and
-share what is compiled of them (`rrule_choice`).  Parts that were not given are empty; what DTSTART
-fills them with is no part of the value.
+share what is compiled of them (`rrule_choice`).  Parts that were not given are empty; values filled
+from DTSTART are no part of it.
 """
 
 from __future__ import annotations

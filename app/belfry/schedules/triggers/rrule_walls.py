@@ -4,16 +4,16 @@
     RuleWalls   one rule from its DTSTART to its COUNT or UNTIL
     SetWalls    several rules and dates together (`rrule_sets`)
 
-They answer what `clock.Clock` asks, so changed clocks do to them what they do to cron.  A rule with
-FREQ=DAILY or longer is *fixed*, one by hours, minutes or seconds has a *cadence*, and a set is
-fixed where all of its rules are.
+They answer the questions of `clock.Clock`, so changed clocks affect them as they affect cron.  A
+rule with FREQ=DAILY or longer is *fixed*, one by hours, minutes or seconds has a *cadence*, and a
+set is fixed where all of its rules are.
 
 Nothing is walked through from DTSTART.  The days that are passed over to find the next time are
 bounded (`MOST_EMPTY_DAYS`, fewer where each takes long to find, and the bounds of `rrule_days`): a
 time that is further away counts as never.
 
 A rule is cut at both ends.  Its first day holds only the times from DTSTART on, its last one only
-those up to UNTIL or to the last of COUNT, and all days between hold what the rule says:
+those up to UNTIL or to the last of COUNT, and all days between hold all times of the rule:
 
     DTSTART 1 Jan 12:00, FREQ=DAILY;BYHOUR=9,17;COUNT=4
     1 Jan          2 Jan          3 Jan
@@ -41,7 +41,7 @@ from belfry.schedules.triggers.rrule_values import Recurrence
 MOST_EMPTY_DAYS: Final = 1_600
 # Days that are counted one by one to find where COUNT ends.
 MOST_COUNTED_DAYS: Final = 8_000
-# What is looked at within one day, in place of a day of these.
+# The number of looks within one day, in place of a day of these.
 LOOKED_AT: Final = 8
 END_DAY: Final = year_at(LAST_YEAR).first
 
@@ -54,7 +54,7 @@ class Walls(ABC):
     every_hour: Final = False
     # Whether the times are the same on each of its days.
     even: bool
-    # What it takes to find a day (`rrule_days.Days`), of all rules together.
+    # The cost to find a day (`rrule_days.Days`), of all rules together.
     looks: int
 
     @abstractmethod

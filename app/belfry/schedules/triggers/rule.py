@@ -1,11 +1,12 @@
-"""The rule of a schedule, as a value: when it recurs, and what becomes of late occurrences.
+"""The rule of a schedule, as a value: when it recurs, and the treatment of late occurrences.
 
     Rule("CRON", "0 9 * * MON", timezone="Europe/Paris", max_fires=10)    recurs, ten times
     Rule("EVERY", 900_000, except_cron="* 0-5 * * *")                     but not at night
     Rule("AT", misfire="SKIP", max_lateness_ms=30_000)                    once, or not at all
     Rule("AT")                                                            says nothing: no bytes
 
-It is what a request says about time and lateness, without the event.  `encoding` has its bytes.
+It holds the fields of a request about time and lateness, without the event.  `encoding` has its
+bytes.
 """
 
 from __future__ import annotations
@@ -13,22 +14,22 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-# What a code of the record stands for; 0 is free, so that a zeroed byte is seen as damage.
+# The meaning of a code of the record; 0 is free, so that a zeroed byte is seen as damage.
 POLICIES: Final = ("", "FIRE_ONCE", "FIRE_ALL", "SKIP")
 OVERLAPS: Final = (
     *("", "ALLOW", "SKIP", "QUEUE_ONE"),
     *("QUEUE_ALL", "CANCEL_OTHER", "TERMINATE_OTHER"),
 )
-# What becomes of an instant on a day off of the calendar; a rule that says nothing skips.
+# The treatment of an instant on a day off of the calendar; a rule that says nothing skips.
 ON_HOLIDAY: Final = ("", "SKIP", "NEXT_BUSINESS_DAY", "PREVIOUS_BUSINESS_DAY")
 DEFAULT_LATENESS_MS: Final = 60_000
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """When a schedule recurs, within which bounds, and what becomes of late occurrences.
+    """When a schedule recurs, within which bounds, and the treatment of late occurrences.
 
-    `when` is what the field of a recurring kind says: the interval of EVERY in milliseconds, the
+    `when` is the value of the field of a recurring kind: the interval of EVERY in milliseconds, the
     expression of CRON.  The instant of a one-shot schedule is no part of its rule.  Instants are
     epoch milliseconds, bounds inclusive; None stands for "not given".
 
@@ -50,11 +51,11 @@ class Rule:
     ack_timeout_ms: int | None = None
     # The cron expression of the minutes that are left out.
     except_cron: str | None = None
-    # Name of the calendar, what becomes of instants on its days off, and these days at rest.
+    # Name of the calendar, the treatment of instants on its days off, and these days at rest.
     calendar: str | None = None
     on_holiday: str | None = None
     packed_days: bytes | None = None
-    # What the numbers of H in an expression follow from; see `cron_spelling.seed_of`.
+    # The seed of the numbers of H in an expression; see `cron_spelling.seed_of`.
     seed: int | None = None
     # How long after the first of the requests that slide it a delay ends at the latest.
     max_wait_ms: int | None = None

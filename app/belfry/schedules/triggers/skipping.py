@@ -91,7 +91,7 @@ class Skipping(Heeding):
             from_ms = until_ms
 
     def before_ms(self, nominal_ms: int, accepted_ms: int) -> int:
-        """The one before on a business day; `accepted_ms` where there is none in reach."""
+        """The one before on a business day; `accepted_ms` if no such day is in reach."""
         whole = self._whole
         found_ms = whole.before_ms(nominal_ms, accepted_ms)
         for _ in range(MOST_PASSED):

@@ -1,4 +1,4 @@
-"""What every trigger answers: when first, when next, and what was passed over meanwhile.
+"""The questions to every trigger: when first, when next, and how many were passed over meanwhile.
 
     first_ms, after_ms          one instant, and the one behind it: what a fire asks
     latest_ms, count            many instants at once: what an outage, a preview or a backfill asks
@@ -34,7 +34,7 @@ class Trigger(ABC):
 
     @abstractmethod
     def first_ms(self, accepted_ms: int) -> int | None:
-        """The first instant of a schedule that was accepted then, or None where there is none."""
+        """The first instant of a schedule that was accepted then, or None if it has none."""
 
     @abstractmethod
     def after_ms(self, nominal_ms: int) -> int | None:
@@ -44,7 +44,7 @@ class Trigger(ABC):
     def latest_ms(self, after_ms: int, until_ms: int) -> tuple[int, int]:
         """The last instant after `after_ms` and up to `until_ms`, and how many there are.
 
-        Where there are none, it is `after_ms` itself, and 0.
+        If there are no occurrences, it is `after_ms` itself, and 0.
 
         This is how a run of missed occurrences is found, so it must not take longer for more of
         them: an interval divides, an expression counts by days or months.
@@ -75,14 +75,14 @@ class Trigger(ABC):
         return self.latest_ms(accepted_ms, nominal_ms - 1)[0]
 
     def anchor_ms(self, nominal_ms: int, ms: int) -> int:  # noqa: ARG002  # EVERY's
-        """What to ask `after_ms` and `latest_ms` about in place of an instant of no occurrence.
+        """The instant to ask `after_ms` and `latest_ms` about in place of one of no occurrence.
 
         `nominal_ms` is one of an occurrence, for instants may follow from one another.
 
             EVERY hour, an occurrence at 15:00        anchor_ms(15:00, 09:29:59.999)    09:00
             CRON "0 * * * *"                          anchor_ms(15:00, 09:29:59.999)    09:29:59.999
 
-        An interval answers ``after_ms(09:30)`` with 10:30, which is none of its instants; from
+        An interval answers ``after_ms(09:30)`` with 10:30, which is not one of its instants; from
         09:00 on it answers 10:00.  A trigger of wall times can be asked about any instant.
         """
         return ms
@@ -115,11 +115,11 @@ class Trigger(ABC):
         return ""
 
     def holds(self, nominal_ms: int) -> bool:
-        """Whether a pending instant still is what the rule says, by today's time zone data."""
+        """Whether a pending instant still is one of the rule, by today's time zone data."""
         return self.rederived_ms(nominal_ms, nominal_ms - 1, nominal_ms - 1) == nominal_ms
 
     def rederived_ms(self, nominal_ms: int, accepted_ms: int, over_ms: int) -> int | None:  # noqa: ARG002  # of those with a zone
-        """What a pending instant is by today's time zone data; itself where that changed nothing.
+        """A pending instant by today's time zone data; itself where that changed nothing.
 
         The answer lies after `accepted_ms`, the instant of the acceptance.  All that is due up to
         `over_ms` has fired, or was given up: where the answer would lie there, it is the instant
@@ -131,7 +131,7 @@ class Trigger(ABC):
     def same_cadence(self, other: Trigger) -> bool:
         """Whether both have the same rhythm, so that an update need not start anew.
 
-        Bounds that end a schedule (`end_at`, `max_fires`) and what becomes of late occurrences are
+        Bounds that end a schedule (`end_at`, `max_fires`) and the treatment of late occurrences are
         no part of it.
         """
         return self.cadence == other.cadence

@@ -1,4 +1,4 @@
-"""What changed clocks do to an expression: told before they are changed.
+"""The effect of changed clocks on an expression: told before they are changed.
 
     30 2 * * *, Europe/Paris, asked in January 2026
 
@@ -7,7 +7,7 @@
     clock_repeat   2026-10-25 02:30 on the wall comes twice; it fires the first time only.
 
 The next three changes that touch the expression are told, at most 400 days ahead, so each of the
-two changes of a year is met once.  What becomes of the times `clock` decides; nothing here does.
+two changes of a year is met once.  `clock` decides about these times; nothing here does.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class Effect(StrEnum):
-    """What becomes of the times that a change of the clock touches."""
+    """The treatment of the times that a change of the clock touches."""
 
     MADE_UP = "made up"  # They do not exist; one instant at the end of the gap stands for all.
     PASSED_OVER = "passed over"  # They do not exist, and nothing stands for them.

@@ -5,7 +5,7 @@
     @daily                              no union: one part
 
 Each part is an expression as it is by itself.  In a union a part may be due once a minute at most,
-and an interval has whole minutes: what parts have in common is looked for instant by instant
+and an interval has whole minutes: instants that parts have in common are looked for one by one
 (`united`), and a day has 1440 minutes.
 """
 
@@ -25,7 +25,7 @@ def parts_of(text: str) -> list[str]:
     parts = text.split("|")
     if len(parts) == 1:
         return parts
-    # A union is the same in whatever order it is given, and is counted so (`united`).
+    # A union is the same in any order of its parts, and is counted so (`united`).
     return sorted((part.strip() for part in parts), key=_is_interval)
 
 

@@ -42,7 +42,7 @@ class Rhythm(Trigger):
         return self.after_ms(max(accepted_ms, self._origin_ms - 1))
 
     def after_ms(self, nominal_ms: int) -> int | None:
-        """The next one, whatever instant it is asked about."""
+        """The next one, after any instant that it is asked about."""
         found = self._last_ms(nominal_ms) + self.interval_ms
         return found if found <= self._end_ms else None
 
@@ -86,7 +86,7 @@ class United(ZonedTrigger):
         return min((each for each in found if each is not None), default=None)
 
     def latest_ms(self, after_ms: int, until_ms: int) -> tuple[int, int]:
-        """The sum of all parts, less what they have in common."""
+        """The sum of all parts, less the instants that they have in common."""
         found = [part.latest_ms(after_ms, until_ms) for part in self.parts]
         some = [(last_ms, count) for last_ms, count in found if count]
         if not some:

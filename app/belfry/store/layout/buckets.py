@@ -1,4 +1,4 @@
-"""Minute buckets at rest: where they lie, what they say, and which bucket a record belongs to.
+"""Minute buckets at rest: their place, their content, and the bucket that a record belongs to.
 
     n | tenant \\0 | minute u32      format row 0 0 │ waiting u64 │ first due i64 │ last due i64
 
@@ -136,7 +136,7 @@ def left_from(rows: Sequence[tuple[bytes, bytes]]) -> Counter[bytes]:
     """How many of these rows, in the order of their local keys, belong to each bucket by name."""
     minute, last = rows[0][0][1:5], rows[-1][0]
     if last[0] == _TIMELINE == rows[0][0][0] and last[1:5] == minute:
-        # As a rule, what fires in a step was due in one minute.
+        # As a rule, the fires of a step were due in one minute.
         tenants = Counter([record[88 : 88 + record[68]] for _, record in rows])
         return Counter({tenant + minute: count for tenant, count in tenants.items()})
     return Counter(

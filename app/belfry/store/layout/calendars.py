@@ -5,8 +5,7 @@ r"""A calendar as it lies in a partition's changelog: its days, and how far a ch
            JSON                              an object, see `CalendarRow`
 
 Each home of the tenant has a row of its own.  While the schedules that have the calendar are looked
-at, the steps that do so write the row anew, with the cursor, in the transaction of what they
-change.
+at, the steps that do so write the row anew, with the cursor, in the transaction of their changes.
 
 A release that knows no such rows stops at them.
 """
@@ -28,7 +27,7 @@ class CalendarRow(NamedTuple):
 
     `days` are its days as `schedules/days_off.py` packs them.  `changed_ms` is when the request
     arrived that gave them: pending instants after it are derived anew.  `reached_ms` is how far the
-    partition had come when it read that request: what had fired lies up to there.  `under_way` says
+    partition had come when it read that request: earlier fires lie up to there.  `under_way` says
     that some schedules may still have the days of before, and `cursor` is the key of the last that
     was looked at; `moved` counts those that the last change has moved.  `removed` says
     that it is forgotten once all were looked at.

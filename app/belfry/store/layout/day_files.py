@@ -4,15 +4,15 @@
              name size u16 │ payload size u32 │ name │ payload          again and again
     row      the same as before, with a reference in place of its payload, and a flag
 
-A name is the changelog key of the schedule (``tenant/schedule_id``).  So who reads a file from its
-beginning to its end knows which rows may want what lies in it, and looks at no others.  A file
-never changes once it is written.  By the digest (BLAKE2b-128) one that has lost its end, or a name,
-is known: else it would count as read, and what it has lost would wait without an alert.
+A name is the changelog key of the schedule (``tenant/schedule_id``).  So a reader of a whole file
+knows which rows may want its payloads, and looks at no others.  A file never changes once it is
+written.  By the digest (BLAKE2b-128) one that has lost its end, or a name, is known: else it would
+count as read, and the lost payloads would be waited for without an alert.
 
-What may go away is the payload of an AT or AFTER without a rule and a group, whose payload is not
-encrypted, and that is not paused.  All else stays in its row, so names, counts, places, versions
-are what they were.  What belfry's own commands keep in payloads stays whole.  So does one of a
-group: its order there must not hang on a store.
+Only a payload may go away that is of an AT or AFTER without a rule and a group, whose payload is
+not encrypted, and that is not paused.  All else stays in its row, so names, counts, places,
+versions stay as they were.  Payloads of belfry's own commands stay whole.  So does one
+of a group: its order there must not hang on a store.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def may_go(record: bytes) -> bool:
 
 
 def payload_in(record: bytes) -> bytes:
-    """The payload of a record that may go, or what stands for it."""
+    """The payload of a record that may go, or its reference."""
     return record[-_SIZE.unpack_from(record, _SIZE_BYTES.start)[0] :]
 
 
@@ -112,7 +112,7 @@ def encode_file(entries: Iterable[tuple[bytes, bytes]]) -> tuple[bytes, list[int
 
 
 def read_file(data: bytes) -> list[Entry]:
-    """What lies in a day file; raises `NoDayFile` where it is cut, or not what was written.
+    """The content of a day file; raises `NoDayFile` if it is cut or changed.
 
     Payloads are not looked at: a row knows the digest of its own.
     """
@@ -136,10 +136,10 @@ def read_file(data: bytes) -> list[Entry]:
 
 
 def reference_to(file: DayFile, offset: int, payload: bytes) -> Away:
-    """What stands for a payload that lies there."""
+    """The reference to a payload that lies there."""
     return encode_reference(Reference(file, offset, len(payload), digest_of(payload)))
 
 
 def of_row(record: bytes) -> Away | None:
-    """What stands for the payload of a record; None where the payload is in it."""
+    """The reference to the payload of a record; None if the payload is in it."""
     return Away(decode_row(record)[-1] or b"") if record[FLAGS_AT] & AWAY else None

@@ -1,4 +1,4 @@
-"""What stands in a row for a payload that lies in a day file: which file, where in it, a digest.
+"""The reference in a row to a payload in a day file: which file, where in it, a digest.
 
     format u8 │ day u32 │ partition u16 │ number, 8 bytes │ offset u32 │ size u32 │ digest
 
@@ -23,7 +23,7 @@ REFERENCE_BYTES: Final = _REFERENCE.size
 
 
 class DayFile(NamedTuple):
-    """The name of a day file: the day that its schedules are due on, who wrote it, and a number."""
+    """The name of a day file: the day that its schedules are due on, its writer, and a number."""
 
     day: int
     partition: int
@@ -31,7 +31,7 @@ class DayFile(NamedTuple):
 
 
 class Reference(NamedTuple):
-    """Where a payload lies, and what it has to be."""
+    """Where a payload lies, and its size and digest."""
 
     file: DayFile
     offset: int
@@ -45,13 +45,13 @@ def digest_of(payload: bytes) -> bytes:
 
 
 def encode_reference(reference: Reference) -> Away:
-    """What stands for the payload."""
+    """The reference as bytes."""
     (day, partition, number), offset, size, digest = reference
     return Away(_REFERENCE.pack(_FORMAT, day, partition, number, offset, size, digest))
 
 
 def decode_reference(stands: bytes) -> Reference:
-    """The same, read; raises ValueError for what this release cannot read."""
+    """The same, read; raises ValueError if this release cannot read it."""
     if len(stands) != _REFERENCE.size or stands[0] != _FORMAT:
         raise ValueError(f"a reference of format {stands[:1].hex()}, of a later release")
     _, day, partition, number, offset, size, digest = _REFERENCE.unpack(stands)

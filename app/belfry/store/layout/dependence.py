@@ -1,4 +1,4 @@
-"""Where a schedule lies that waits for an acknowledgement: behind a lock of whom it waits for.
+"""Where a schedule lies that waits for an acknowledgement: behind a lock of the awaited one.
 
     after the acknowledgement of x     h | tenant \\0 | d | 1 | x | due | seq
     when all of group g are            h | tenant \\0 | e | 1 | g | due | seq
@@ -19,7 +19,7 @@ from belfry.store.layout.pending import decode_pending
 
 OF_SCHEDULE: Final = b"d"
 OF_GROUP: Final = b"e"
-# The letters of locks that are nobody's ack lock: what they hold waits to be due at all.
+# The letters of locks that are not ack locks: rows behind them wait to be due at all.
 DEPENDENCES: Final = (OF_SCHEDULE, OF_GROUP)
 _LETTERS: Final = {AFTER_ACK.name: OF_SCHEDULE, AFTER_GROUP.name: OF_GROUP}
 

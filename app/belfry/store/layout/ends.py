@@ -3,10 +3,11 @@ r"""Ends at rest: names whose rows are to be forgotten from an instant on; in a 
     e | by u8 | over i64 | offset u64 | number u16   format row 0 0 │ newest i64 │ name ff name ff …
 
 A row of the changelog that is kept for a time (a marker, a verdict, an ended job) says when that
-time began.  When it is over is what names are put together by, so what has to be forgotten lies at
-the beginning.  One row holds names that one step has written: `over` is when the time of all of
-them is over, `newest` when that of the last one began, `offset` that of the step in the changelog.
-`by` is 0 for the time of requests that were read, and 1 for that of the clock, which jobs go by.
+time began.  Names are put together by the instant at which it is over, so rows that have to be
+forgotten lie at the beginning.  One row holds names that one step has written: `over` is when the
+time of all of them is over, `newest` when that of the last one began, `offset` that of the step in
+the changelog. `by` is 0 for the time of requests that were read, and 1 for that of the clock, which
+jobs go by.
 
 No byte of a UTF-8 text is ff, so it parts the names.
 """
@@ -65,7 +66,7 @@ def kept_since_ms(row: bytes) -> int | None:
 
 
 def time_of(kept_ms: int) -> bytes:
-    """By which time what is kept for so long is over; no policy goes beyond a day."""
+    """The kind of time by which a row kept for so long ends; policies keep a day at most."""
     return BY_CLOCK if kept_ms == JOB_KEPT_MS else BY_REQUESTS
 
 

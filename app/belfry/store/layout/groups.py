@@ -43,7 +43,7 @@ NOWHERE: Final = (1 << 32) - 1
 # Phases at the home.
 ASKED: Final = 1  # The partition that is to take the group in was asked, and has not answered.
 HELD: Final = 2  # The group is on its way: requests wait here.
-RESTS: Final = 3  # It lies there; what still waits here goes on.
+RESTS: Final = 3  # It lies there; requests that still wait here go on.
 # Phases elsewhere, and at a home that gives or is given the group.
 GIVE: Final = 4  # It is to be given away, and nothing has been looked at.
 LEAVING: Final = 5  # Some of it has been given away.
@@ -69,12 +69,12 @@ class GroupRow(NamedTuple):
 
 
 def home_key(group: int) -> bytes:
-    """Changelog key of what the home knows of a group."""
+    """Changelog key of the home's record of a group."""
     return _NAMED.pack(HOME_PREFIX, group)
 
 
 def lies_key(group: int) -> bytes:
-    """Changelog key of what a partition has of a group."""
+    """Changelog key of a partition's record of a group."""
     return _NAMED.pack(LIES_PREFIX, group)
 
 

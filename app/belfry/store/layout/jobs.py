@@ -1,12 +1,12 @@
-r"""A bulk job as it lies in a partition's changelog: what it does, and how far it has come.
+r"""A bulk job as it lies in a partition's changelog: its action, and how far it has come.
 
     key    00 6a  tenant/job                 \0j, then names as in the key of a schedule
     row    01 0e                             format, kind
            JSON                              an object, see `JobRow`
 
 Each home of the tenant has a row of its own, which the steps that work on the job write anew.  It
-is written in the same transaction as what the job does there, so the cursor never says less or more
-than has been done.  An ended job keeps its row for `KEPT_MS`, for those who ask what became of it.
+is written in the same transaction as the job's changes there, so the cursor never says less or more
+than has been done.  An ended job keeps its row for `KEPT_MS`, for readers who ask for its result.
 
 A release that knows no such rows stops at them: let jobs end, and their rows go, before.
 """
@@ -31,14 +31,15 @@ STOPPED: Final = "STOPPED"
 class JobRow(NamedTuple):
     """A job in one partition; instants are epoch ms.
 
-    `spec` is the text that asked for it.  `offset` is that of the request in this partition: what
-    was asked for later is none of the job's business.  `origin` is where the request was first
-    received (partition, offset), and `homes` in how many partitions the job works.  `cursor` is the
-    changelog key of the last schedule that was looked at.  Of those that matched, `done` were
-    changed, `unchanged` were so already, and `refused` could not be; `refusals` has their codes.
-    A backfill has `fired` so many occurrences.  `amid` is the changelog key of the schedule that it
-    is amid, which lies behind the cursor: the last of its occurrences that were fired was that of
-    `amid_ms`, they are `amid_fired` so far, and its range ends before `amid_until`.
+    `spec` is the text that asked for it.  `offset` is that of the request in this partition:
+    schedules that were asked for later are none of the job's business.  `origin` is where the
+    request was first received (partition, offset), and `homes` in how many partitions the job
+    works.  `cursor` is the changelog key of the last schedule that was looked at.  Of those that
+    matched, `done` were changed, `unchanged` were so already, and `refused` could not be;
+    `refusals` has their codes. A backfill has `fired` so many occurrences.  `amid` is the changelog
+    key of the schedule that it is amid, which lies behind the cursor: the last of its occurrences
+    that were fired was that of `amid_ms`, they are `amid_fired` so far, and its range ends before
+    `amid_until`.
     """
 
     spec: str

@@ -5,10 +5,10 @@
     pending record │ tally  fire  …  fire │ number      with flag `TALLY` as well
 
 Each fire that has one after it writes its row anyway, so ten of them in that row cost no record of
-their own, and they go where the schedule goes: to another owner, to a standby.  They are no part
-of what was asked for (`pending.same_definition`).  A row without the flag has none.
+their own, and they go where the schedule goes: to another owner, to a standby.  They are no part of
+the definition (`pending.same_definition`).  A row without the flag has none.
 
-The *tally* counts what went wrong since the rule is as it is: fires that were more than a second
+The *tally* counts failures since the last change of the rule: fires that were more than a second
 late, and occurrences that did not fire.  How many fired is the number of the occurrence, which each
 row has.  So a schedule that is on time has no tally, and writes not a byte more; the share of its
 fires that were in time is known at every lifecycle level all the same.  Where no fires were kept at
@@ -36,7 +36,7 @@ _VERSIONS: Final = 1 << 16
 _MOST_LATE: Final = (1 << 32) - 1
 _MOST_MISSED: Final = (1 << 16) - 1
 
-# What lies behind a definition that has all of them: its size, all but the oldest, the number.
+# The bytes behind a definition that has all of them: its size, all but the oldest, the number.
 SIZE_OF_FULL: Final = MOST_KEPT * _SIZE + 1
 NEWER_OF_FULL: Final = slice(_SIZE - SIZE_OF_FULL, -1)
 NUMBER_OF_FULL: Final = bytes((MOST_KEPT,))
@@ -50,7 +50,7 @@ _TALLY: Final = Struct(">IIII")
 
 
 class Tally(NamedTuple):
-    """What went wrong with the occurrences of a schedule.
+    """Failures among the occurrences of a schedule.
 
     It is counted from the occurrence `first` on.  Numbers beyond 2³² - 1 are told as that.
     """
@@ -140,7 +140,7 @@ def with_tally(record: bytes, tally: Tally, *, instead: bool) -> bytes:
 
 
 def without_tally(behind: bytes) -> bytes:
-    """What lies behind a definition, without the tally with which it begins."""
+    """The bytes behind a definition, without the tally with which they begin."""
     return behind[_SIZE:-1] + bytes((behind[-1] - 1,))
 
 

@@ -1,6 +1,6 @@
 """Keys of a partition's local store, and of its changelog.
 
-Local keys begin with the time for what is due, and with the name for what is asked by name:
+Local keys begin with the time for due rows, and with the name for rows that are asked by name:
 
     t | minute u32 | lane | due i64 | seq u64   record   the timeline, bucket by bucket
     b | tenant \\0 | due i64 | seq u64           record   a tenant's backlog: due, but held back
@@ -25,8 +25,8 @@ backlog of `shop`:
     74  01c8c69c  00  000001a230d51280  0000000000000007     "t", minute 29 935 260, lane 0
     62  73686f70  00  000001a230d51280  0000000000000007     "b", "shop", a zero byte
 
-So a scan of the timeline from one sort key to another meets what is due between them, in due order,
-and reads nothing else.
+So a scan of the timeline from one sort key to another meets the rows due between them, in due
+order, and reads nothing else.
 """
 
 from __future__ import annotations
@@ -120,12 +120,12 @@ def queue_of(key: bytes) -> bytes:
 
 
 def level_of(queue: bytes) -> tuple[bytes, bytes]:
-    """Tenant and level in what names a queue, without its letter."""
+    """Tenant and level in the name of a queue, without its letter."""
     return (queue[:-2], queue[-1:]) if queue[-2:-1] == b"\1" else (queue, b"")
 
 
 def sort_key(key: bytes) -> SortKey:
-    """Due instant (epoch ms) and sequence of a key of a queue, or of what a lock holds back."""
+    """Due instant (epoch ms) and sequence of a key of a queue, or of a row behind a lock."""
     due_ms, seq = _SORT_KEY.unpack_from(key, len(key) - _SORT_KEY.size)
     return due_ms, seq
 
@@ -150,7 +150,7 @@ def queue_sizes_range(queue: bytes, meta: bytes = META_QUEUE) -> tuple[bytes, by
 
 
 def locked_prefix(tenant: bytes, lock: bytes) -> bytes:
-    """Where what a tenant's lock holds back begins: a letter, then what it is the lock of."""
+    """Where the rows behind a tenant's lock begin: a letter, then the name of the lock."""
     return b"h%b\0%b%c%b" % (tenant, lock[:1], len(lock) - 1, lock[1:])
 
 
@@ -165,7 +165,7 @@ def behind_lock(tenant: bytes, lock: bytes) -> bytes:
 
 
 def lock_of(key: bytes) -> tuple[bytes, bytes]:
-    """Tenant and lock of a key of what is held behind a lock."""
+    """Tenant and lock of the key of a row behind a lock."""
     end = key.index(b"\0")
     return key[1:end], key[end + 1 : end + 2] + key[end + 3 : -_SORT_KEY.size]
 
@@ -181,7 +181,7 @@ def until_of(key: bytes) -> tuple[int, bytes]:
 
 
 def named_key(name: bytes) -> bytes:
-    """Where what lies under a changelog key is found."""
+    """Where the row under a changelog key is found."""
     return b"k" + name
 
 

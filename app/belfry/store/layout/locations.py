@@ -69,7 +69,7 @@ class Location(NamedTuple):
     """Where a pending record lies: in which part of the store, at which sort key.
 
     `within` is the name of the ack lock that it is held behind, or its level in a queue; empty
-    where there is none.
+    where there is no such name.
     """
 
     where: int
@@ -110,7 +110,7 @@ def timeline_places_of(records: Sequence[bytes]) -> tuple[list[bytes], list[byte
 def timeline_keys_at(rows: Sequence[bytes]) -> list[bytes]:
     """The keys in the timeline of the records whose locations are these rows, which say so."""
     if rows:
-        # As a rule, what fires in a window was due in one minute; bytes have the order of instants.
+        # As a rule, the fires of a window were due in one minute; bytes have the order of instants.
         places = [row[_SORT_KEY_IN_ROW] for row in rows]
         first, last = _minute_at(min(places)), _minute_at(max(places))
         if first == last:

@@ -1,4 +1,4 @@
-"""Manifests, and what a local store says of itself by them.
+"""Manifests, and the state of a local store by them.
 
     manifest   what one transaction did: one per transaction, numbered without gaps
     state      (local only) the changelog offset that the store goes up to, when, and the manifest
@@ -33,7 +33,7 @@ SENT_ON: Final = 2
 
 
 class Manifest(NamedTuple):
-    """What one transaction did, and where the partition stands after it.
+    """The changes of one transaction, and where the partition stands after it.
 
     `grouped` says that the partition has rows of key groups which are not simply at home.  Such a
     manifest has a letter of its own, so that no release goes on from it, or from a local store that
@@ -54,7 +54,7 @@ class Manifest(NamedTuple):
 
 
 class StoredState(NamedTuple):
-    """What the local store is the fold of: changelog offset (next to read), when, and manifest."""
+    """The point that a local store is the fold of: changelog offset (next), when, manifest."""
 
     changelog_offset: int
     written_ms: int
@@ -62,7 +62,7 @@ class StoredState(NamedTuple):
 
 
 class Progress(NamedTuple):
-    """How far a replay has come: the next changelog offset, when, and what was met so far."""
+    """How far a replay has come: the next changelog offset, when, and the counts so far."""
 
     offset: int
     written_ms: int

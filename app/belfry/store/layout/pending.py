@@ -3,7 +3,7 @@
     format row kind flags │ due nominal accepted │ seq life version occurrence │ definition
     ◄───── 4 bytes ──────►│◄───── 3 × i64 ──────►│◄── 24 bytes ───────────────►│ what the user asked
 
-Behind it lie the last fires of what recurs (`kept_fires.py`), where the flags say so.
+Behind it lie the last fires of a recurring schedule (`kept_fires.py`), where the flags say so.
 
 The definition is the kind and all that lies behind the number of the next fire.  Two requests ask
 for the same thing exactly if these bytes are equal (`same_definition`).  The next occurrence has
@@ -50,13 +50,13 @@ MOST_NUMBER: Final = (1 << 32) - 1
 
 
 class Encrypted(bytes):
-    """A payload that is encrypted; `tenants/payload_keys.py` says what opens it."""
+    """A payload that is encrypted; `tenants/payload_keys.py` has the key that opens it."""
 
     __slots__ = ()
 
 
 class Away(bytes):
-    """What stands for a payload that lies in a day file: it is none, and must never be fired."""
+    """The reference to a payload in a day file: it is not a payload, and must never be fired."""
 
     __slots__ = ()
 
@@ -64,8 +64,8 @@ class Away(bytes):
 class Pending(NamedTuple):
     """A schedule that waits.  Texts are UTF-8 bytes; empty means absent for group and type.
 
-    `when` is of AT the instant, of AFTER the delay, both as given.  `extra` holds the rule of what
-    recurs or says how late it may be; most have none.
+    `when` is of AT the instant, of AFTER the delay, both as given.  `extra` holds the rule of a
+    schedule that recurs or says how late it may be; most have none.
     """
 
     due_ms: int
@@ -126,7 +126,7 @@ def as_pending(row: PendingRow) -> Pending:
 
 
 def encode_pending(row: Pending, flags: int = 0) -> bytes:
-    """The record of a waiting schedule; what its payload is marked with is set here alone."""
+    """The record of a waiting schedule; the marks of its payload are set here alone."""
     (due_ms, nominal_ms, accepted_ms, seq, life, version, occurrence, kind, when, jitter_ms,
      tenant, schedule_id, group, event_type, key, headers, extra, payload) = row  # fmt: skip
     if (held := type(payload)) is Encrypted or held is Away:

@@ -1,7 +1,7 @@
-"""A pending record without a decoder: what is asked of its bytes, and what is written into them.
+"""A pending record without a decoder: reads of its bytes, and writes into them.
 
-Most of what is done with a record needs one field of it, or changes one, and to take all of it
-apart would cost more than the rest of the work:
+Most uses of a record need one field of it, or change one.  To take all of it apart would cost more
+than the rest of the work:
 
     format row kind flags │ due nominal accepted │ seq life version occurrence │ definition
 
@@ -13,7 +13,7 @@ apart would cost more than the rest of the work:
     held, resumed             another byte of flags
     next_record               other instants and another occurrence
 
-What follows a fire (`next_record`) has the same definition and other instants, so it is the old
+The successor of a fire (`next_record`) has the same definition and other instants, so it is the old
 bytes with a new head, and with the fire among the last ones that are kept behind it.
 """
 
@@ -69,15 +69,15 @@ _OF_FULL: Final = slice(DEFINITION_AT, -SIZE_OF_FULL)
 _RULE_BYTES: Final = slice(80, 84)
 _PAYLOAD_BYTES: Final = slice(84, 88)
 
-# Flags: the schedule is paused; its last fires lie behind its definition; what it waits for is not
-# acknowledged yet; its payload is encrypted (`ENCRYPTED`), or lies in a day file (`AWAY`); a tally
-# lies before its last fires.
+# Flags: the schedule is paused; its last fires lie behind its definition; the one that it waits for
+# is not acknowledged yet; its payload is encrypted (`ENCRYPTED`), or lies in a day file (`AWAY`); a
+# tally lies before its last fires.
 PAUSED: Final = 1
 KEPT_FIRES: Final = 2
 DEPENDS: Final = 4
 TALLY: Final = 16
 FLAGS: Final = PAUSED | KEPT_FIRES | DEPENDS | ENCRYPTED | TALLY | AWAY
-# With one of these a schedule lies where no scan of what is due meets it.
+# With one of these a schedule lies where no due scan meets it.
 _ASIDE: Final = PAUSED | DEPENDS
 _BEHIND: Final = KEPT_FIRES | TALLY
 
@@ -173,7 +173,7 @@ def away(record: bytes) -> bool:
 
 
 def lies_aside(record: bytes) -> bool:
-    """Whether no scan of what is due may meet it: it is paused, or waits for an acknowledgement."""
+    """Whether no due scan may meet it: it is paused, or waits for an acknowledgement."""
     return bool(record[FLAGS_AT] & _ASIDE)
 
 
@@ -212,7 +212,7 @@ def occurrence_of(record: bytes) -> int:
 
 
 def tally_of(record: bytes) -> Tally:
-    """What went wrong with the occurrences of a schedule that recurs and waits."""
+    """Failures among the occurrences of a schedule that recurs and waits."""
     if record[FLAGS_AT] & TALLY:
         return tally_behind(record)
     occurrence = occurrence_of(record)
@@ -241,7 +241,7 @@ def resumed(record: bytes) -> bytes:
 def with_encrypted(record: bytes, payload: bytes) -> bytes:
     """The same record with an encrypted payload in place of the one that it has, an empty one not.
 
-    All else stays to the byte, also what lies behind the payload.
+    All else stays to the byte, also the bytes behind the payload.
     """
     end = len(record) - (size_behind(record) if record[FLAGS_AT] & KEPT_FIRES else 0)
     start = end - int.from_bytes(record[_PAYLOAD_BYTES], "big")
@@ -277,7 +277,7 @@ def without_fires(record: bytes) -> bytes:
 
 
 def tallied(record: bytes, late_ms: int, missed: int) -> bytes:
-    """The record of what recurs, with a late fire or with occurrences that did not fire counted.
+    """The record of a recurring schedule, with a late fire or missed occurrences counted.
 
     Of a record that has no fires the tally says that those before were not kept.
     """
@@ -299,7 +299,7 @@ def with_seq(record: bytes, seq: int) -> bytes:
 def next_record(
     record: bytes, due_ms: int, nominal_ms: int, occurrence: int, fire: bytes | None = b""
 ) -> bytes:
-    """The record of an occurrence that follows: what follows `fire` has it among its last fires.
+    """The record of the next occurrence: the successor of `fire` has it among its last fires.
 
     None: no fires are kept, and those that the record has are left out.
     """

@@ -1,4 +1,4 @@
-"""What all records have in common, and those that have no file of their own.
+"""The common parts of all records, and records that have no file of their own.
 
 Every record begins with two bytes, the format and the letter of its row.  These rows are here:
 
@@ -52,7 +52,7 @@ HEAD_OF_MARKER: Final = bytes((FORMAT, MARKER))
 # All of the head of rows that the hot path writes.
 HEAD_OF_FIRED: Final = bytes((FORMAT, MARKER, 0, 0))
 
-# What a fire locks until it is acknowledged.
+# The locks that a fire closes until it is acknowledged.
 LOCKS_GROUP: Final = 1
 LOCKS_OWN: Final = 2
 ASKED_TO_END: Final = 4  # Beside what it locks: who works on it was asked to come to an end.
@@ -86,7 +86,7 @@ def whole_records() -> Iterator[None]:
 
 
 class Marker(NamedTuple):
-    """A schedule that is over: how, when it ended, and what it was."""
+    """A schedule that is over: how, when it ended, and its last version."""
 
     how: int
     ended_ms: int
@@ -97,7 +97,7 @@ class Marker(NamedTuple):
 
 
 class Awaited(NamedTuple):
-    """A fire to be acknowledged: what it locks, when, until when, with how many of its group."""
+    """A fire to be acknowledged: its locks, when, until when, with how many of its group."""
 
     locks: int
     fired_ms: int
@@ -112,7 +112,7 @@ class Awaited(NamedTuple):
 def encode_marker(row: Marker) -> bytes:
     """The record of a schedule that is over.
 
-    The number of the next fire, which nobody will see, is cut to what has room.
+    The number of the next fire, which nobody will see, is cut to the room of its field.
     """
     how, ended_ms, due_ms, life, version, occurrence = row
     occurrence = min(occurrence, _MOST_NUMBER)
@@ -161,7 +161,7 @@ def encode_zones(version: str) -> bytes:
 
 
 def encode_text(text: str) -> bytes:
-    """A record that is a text; its key says what of."""
+    """A record that is a text; its key says whose."""
     return bytes((FORMAT, ZONES)) + text.encode()
 
 
@@ -181,7 +181,7 @@ def decode_size(stored: bytes) -> int:
 
 
 def check_format(record: bytes) -> int:
-    """The row letter of a record; raises `UnknownFormat` for what this version cannot read."""
+    """The row letter of a record; raises `UnknownFormat` if this version cannot read it."""
     known = len(record) > 1 and (PENDING <= record[1] <= ANSWERED or record[1] in _OTHERS)
     if not known or record[0] != FORMAT:
         raise UnknownFormat(

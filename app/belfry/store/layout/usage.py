@@ -1,4 +1,4 @@
-r"""What a tenant has used in the period that is under way, as it lies in a partition's changelog.
+r"""A tenant's use in the period that is under way, as it lies in a partition's changelog.
 
     key    00 75  tenant                                \0u, name; without a name: metering is on
     row    01 0c 00 00                                  format, kind, pad
@@ -28,7 +28,7 @@ METERED: Final = bytes((FORMAT, USAGE))
 
 
 class UsageRow(NamedTuple):
-    """What a tenant has used of one partition since `from_ms`; instants are epoch ms.
+    """A tenant's use of one partition since `from_ms`; instants are epoch ms.
 
     `held_bytes` are what its pending records take now, and `held_byte_ms` is their integral over
     time, which goes up to `reckoned_ms`.
@@ -48,7 +48,7 @@ class UsageRow(NamedTuple):
         return not any(self[3:])
 
     def reckoned(self, until_ms: int) -> UsageRow:
-        """The same with what was held up to an instant; one that is past changes nothing."""
+        """The same with the bytes held up to an instant; one that is past changes nothing."""
         from_ms, end_ms, reckoned_ms, accepted, fired, held, held_byte_ms = self
         if until_ms <= reckoned_ms:
             return self
@@ -56,7 +56,7 @@ class UsageRow(NamedTuple):
         return UsageRow(from_ms, end_ms, until_ms, accepted, fired, held, held_byte_ms)
 
     def used(self, accepted: int, fired: int, grown: int) -> UsageRow:
-        """The same with what a step has accepted and fired, and by how many bytes more are held."""
+        """The same with the requests and fires of a step, and the growth of the held bytes."""
         from_ms, until_ms, reckoned_ms, before, fired_before, held, held_byte_ms = self
         return UsageRow(
             from_ms,
@@ -70,7 +70,7 @@ class UsageRow(NamedTuple):
 
 
 def usage_key(tenant: bytes) -> bytes:
-    """Changelog key of what a tenant uses."""
+    """Changelog key of a tenant's use."""
     return USAGE_PREFIX + tenant
 
 
@@ -85,5 +85,5 @@ def encode_usage_row(row: UsageRow) -> bytes:
 
 
 def decode_usage_row(row: bytes) -> UsageRow:
-    """What a tenant's row says."""
+    """The content of a tenant's row."""
     return UsageRow._make(_ROW.unpack(row)[2:])

@@ -1,9 +1,9 @@
-"""Verdicts at rest: what became of a request that has an id, for those that repeat it.
+"""Verdicts at rest: the outcome of a request that has an id, for repeats of it.
 
     answered  format row sizes │ at due version generation │ digest │ outcome code action schedule
     verdict   format row size 0 │ at due version │ outcome code          written by older releases
 
-A digest of what was asked lies beside the answer, so that another request under the same id is told
+A digest of the request lies beside the answer, so that another request under the same id is told
 from a repeat; action and schedule name the first one in the answer to the second.  Both rows are
 kept for an hour, in the changelog and in the local store alike.
 """
@@ -31,9 +31,10 @@ REQUEST_ID_MS: Final = 3_600_000
 
 
 class VerdictRow(NamedTuple):
-    """What became of a request that has an id: `outcome` is the outcome's name.
+    """The outcome of a request that has an id: `outcome` is its name.
 
-    An empty `digest` says that an older release wrote it, which did not keep what was asked.
+    An empty `digest` says that an older release wrote it, which did not keep a digest of the
+    request.
     """
 
     outcome: str
@@ -59,7 +60,7 @@ def encode_verdict(row: VerdictRow) -> bytes:
     if not row.digest:
         head = _VERDICT.pack(FORMAT, VERDICT, len(outcome), 0, row.at_ms, due_ms, row.version or 0)
         return head + outcome + code
-    # What a refused request names may have any length.
+    # A name in a refused request may have any length.
     action = row.action.encode(errors="replace")[:MOST_NAMED]
     schedule_id = row.schedule_id.encode(errors="replace")[:MOST_NAMED]
     head = _ANSWERED.pack(
