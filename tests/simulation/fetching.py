@@ -49,7 +49,9 @@ class SimFetcher:
         self._positions = dict(positions)
         self._told_ends.clear()
 
-    def take(self, wait_s: float, but: Container[Where] = ()) -> Fetched | None:
+    def take(
+        self, wait_s: float, but: Container[Where] = (), _small_of: Container[Where] = ()
+    ) -> Fetched | None:
         """The next answer, None where none comes in time; those of `but` stay for another call."""
         stage = here()
         deadline_ms = stage.now_ms + wait_s * 1000

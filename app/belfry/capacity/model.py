@@ -109,13 +109,14 @@ class WorkerNeeds:
 
         A partition that takes requests in has buffers, and tables that are not yet written to disk.
         All partitions of a worker have few of them full at a time.  A partition that fires has a
-        step, and all of a worker hold no more together than `full_steps` whose payloads fill them.
-        With round constants (worker 200, partition 35, idle 1, of which 4 are full, 10 for a step
-        that fires, 40 for one that is filled, of which 4 fit):
+        step.  `full_steps` partitions of a worker always have one, and more of them hold together
+        what `steps_of_many` take whose payloads fill them.  With round constants (worker 200,
+        partition 35, idle 1, of which 4 are full, 10 for a step that fires, 40 for one that is
+        filled, of which 4 and 2 fit):
 
             partitions of a worker      1     4     8    16    64
             MB, taking in             235   340   344   352   400
-            MB, firing                245   380   424   512   560
+            MB, firing                245   380   424   432   480
 
         Beyond `smallest_tables` partitions what is full grows with their number.
         """
@@ -123,19 +124,24 @@ class WorkerNeeds:
         copies = 1 + d.standbys
         held = copies * partitions
         full = c["full_partitions"] * max(workers, held / c["smallest_tables"])
-        filled = c["full_steps"] * workers * self._firing_mb(c["full_step_payload"])
+        few = c["full_steps"] * self._firing_mb(d.payload)
+        many = c["steps_of_many"] * self._firing_mb(c["full_step_payload"])
         return sum_of(
             "worker memory",
             "GB",
             "workers · worker_mb + held · idle_partition_mb + buffers · the least of held and"
             " full_partitions · the most of workers and held / smallest_tables"
-            " + the least of partitions · firing_mb and workers · full_steps · that of payloads"
-            " that fill a step + (1 + standbys) · pending · waiting_mb,"
+            " + the least of partitions · firing_mb and workers · the most of"
+            " full_steps · firing_mb and steps_of_many · that of payloads that fill a step"
+            " + (1 + standbys) · pending · waiting_mb,"
             " where held = (1 + standbys) · partitions",
             ("workers", workers * c["worker_mb"] * MIB / GB),
             ("partitions", held * c["idle_partition_mb"] * MIB / GB),
             ("buffers", min(held, full) * self._buffers_mb() * MIB / GB),
-            ("fires", min(partitions * self._firing_mb(d.payload), filled) * MIB / GB),
+            (
+                "fires",
+                min(partitions * self._firing_mb(d.payload), workers * max(few, many)) * MIB / GB,
+            ),
             ("pending", copies * d.pending / 1e6 * c["waiting_mb_per_million"] * MIB / GB),
         )
 

@@ -5,8 +5,10 @@
 
 What a leader is asked for, and for how long it may wait with its answer, says `fetch_plan.py`.
 
-Where partitions share a fetcher, a response has room for all of them, and those that brought
-something stand at the end of the next request: brokers fill a response in the order of the request.
+Where partitions share a fetcher, those that brought something stand at the end of the next request:
+brokers fill a response in the order of the request.  A response may have twice what one partition
+may bring, and what waits for its readers as much.  For a response is in memory up to three times
+until it is taken apart, and one of 16 MB leaves holes that nothing else fits into.
 
 What a user has to decide is put as an answer with an error: a topic that is denied, and after some
 tries a login that is refused.  What time heals is asked again for ever, and told to the log.  After
@@ -42,8 +44,10 @@ from belfry.kafka.fetch_position import (
 from belfry.kafka.fetch_refusals import NotLetIn
 from belfry.telemetry.limited import LimitedLogger
 
-# So many answers of the most that a partition may bring fit into one response.
-ANSWERS: Final = 4
+# So many answers of the most that a partition may bring fit into a response, and so many may wait.
+ANSWERS: Final = 2
+# So many partitions are asked for the most that each may bring; more of them for less each.
+SHARED: Final = 4
 # Of one partition, however many share a response.  A first batch comes whole.
 LEAST_BYTES: Final = 1024 * 1024
 READ_COMMITTED: Final = 1
@@ -120,7 +124,9 @@ class Feeder:
     def _plan(self) -> FetchPlan:
         """What each leader is to be asked for now."""
         now = asyncio.get_running_loop().time()
-        plan = FetchPlan(now, self._asking.keys(), self._not_before, self._wait_s)
+        waiting = sum(place.waiting_bytes(now) for place in self._places.values())
+        full = waiting >= ANSWERS * self._answer_bytes
+        plan = FetchPlan(now, self._asking.keys(), self._not_before, self._wait_s, full=full)
         if self._all_asked():
             return plan
         for where, place in [*self._places.items()]:
@@ -166,7 +172,8 @@ class Feeder:
 
     def _request(self, places: list[tuple[Where, int]], wait_s: float) -> Any:
         most = ANSWERS * self._answer_bytes
-        each = min(self._answer_bytes, max(LEAST_BYTES, most // max(1, len(places))))
+        shared = SHARED * self._answer_bytes // max(1, len(places))
+        each = min(self._answer_bytes, max(LEAST_BYTES, shared))
         topics: dict[str, list[tuple[int, int, int]]] = defaultdict(list)
         for (topic, partition), offset in places:
             topics[topic].append((partition, offset, each))

@@ -106,7 +106,7 @@ class FetchAnswers:
         self._put(place, Fetched(where, place.next, place.next, error=error))
 
     def _put(self, place: FetchPosition, answer: Fetched) -> None:
-        place.put(_now())
+        place.put(_now(), len(answer.data))
         self._put_on(answer)
 
 

@@ -5,6 +5,11 @@ partitions are read all the time.  It does so for less where a partition is left
 what comes for that one would not end the wait: 1 to 20 ms where nobody has taken its last answer
 yet, the longer the later; else until it is no longer put off.
 
+Answers that wait for their readers have room in common.  Where there is none, only what trickles is
+asked for: it takes little, and must not wait for what other partitions have in masses.  What flows
+is asked for again once its readers have taken some.  An answer that nobody takes for half a second
+counts no more.
+
 A partition that is followed from now on does not wait for the end of such a wait.  A broker works
 on one request of a connection at a time, so it is asked for on another one, *beside*, without a
 wait, until there is nothing at once.  Then it goes into the request of the others:
@@ -21,7 +26,7 @@ from collections.abc import Container, Mapping
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-from belfry.kafka.fetch_position import LONGEST_PAUSE_S, PAUSE_S, FetchPosition, Where
+from belfry.kafka.fetch_position import LATE_S, LONGEST_PAUSE_S, PAUSE_S, FetchPosition, Where
 
 # A broker answers at once when there is something; this is how often one is asked in calm times.
 WAIT_S: Final = 0.1
@@ -68,10 +73,14 @@ class FetchPlan:
         under_way: Container[LeaderLane],
         not_before: Mapping[int, float],
         wait_s: float = WAIT_S,
+        *,
+        full: bool = False,
     ) -> None:
         """`now_s` is of the loop's clock, and so is when a leader may be asked again at the
-        earliest.  A request waits for `wait_s` at most.
+        earliest.  A request waits for `wait_s` at most.  `full` says that there is no room for more
+        answers, except small ones.
         """
+        self._full = full
         self._now_s = now_s
         self._under_way = under_way
         self._not_before = not_before
@@ -104,6 +113,8 @@ class FetchPlan:
             return place.look_again_s(self._now_s)
         if leader is None:
             return PAUSE_S
+        if self._full and place.flows:
+            return LATE_S
         return max(place.not_before, self._not_before.get(leader, 0.0)) - self._now_s
 
     def _ask(self, lane: LeaderLane, where: Where, place: FetchPosition) -> None:

@@ -28,6 +28,8 @@ UNKNOWN_S: Final = 10.0
 # Bounds of the time after which to look whether an answer was taken.
 SOON_S: Final = 0.001
 LATE_S: Final = 0.02
+# Who has taken nothing for so long may hang: others go on as if nothing of it were there.
+HANGS_S: Final = 0.5
 # What brings fewer bytes, as they are stored, is a trickle.
 SIP_BYTES: Final = 50_000
 
@@ -61,8 +63,10 @@ class FetchPosition:
         # none).
         self.epoch = self.met_end = -1
         # Answers that nobody has taken yet, and since when there is one.
-        self.ahead = 0
+        self.ahead = self._ahead_bytes = 0
         self.ahead_since = 0.0
+        # Whether the last answer that brought something was no trickle.
+        self.flows = True
         # Instants of the loop's clock, in seconds: when to ask again, since when no broker knows
         # the partition.
         self.not_before = 0.0
@@ -98,9 +102,10 @@ class FetchPosition:
         self.next, self.epoch = behind, epoch
         return True
 
-    def put(self, now_s: float) -> None:
-        """An answer waits for the reader."""
+    def put(self, now_s: float, size: int = 0) -> None:
+        """An answer of so many bytes waits for the reader."""
         self.ahead += 1
+        self._ahead_bytes += size
         self.ahead_since = now_s
 
     def was_asked(self, offset: int) -> None:
@@ -114,9 +119,14 @@ class FetchPosition:
         """After how long to look whether the reader has taken it: soon, later where it is slow."""
         return min(max(now_s - self.ahead_since, SOON_S), LATE_S)
 
+    def waiting_bytes(self, now_s: float) -> int:
+        """How much waits for its reader; nothing where that one takes long: it may hang."""
+        return self._ahead_bytes if now_s - self.ahead_since < HANGS_S else 0
+
     def took(self, behind: int) -> None:
         """The reader took an answer, up to an offset."""
         self.ahead -= 1
+        self._ahead_bytes = self._ahead_bytes if self.ahead else 0
         self.taken = max(self.taken, behind)
 
     def sipped(self, size: int, now_s: float, sip_s: float) -> None:
@@ -124,7 +134,8 @@ class FetchPosition:
 
         Sips begin at the same instants for all partitions, so that one request asks for all.
         """
-        if sip_s and size < SIP_BYTES:
+        self.flows = size >= SIP_BYTES
+        if sip_s and not self.flows:
             self.not_before = (now_s // sip_s + 1) * sip_s
 
     def refused(self, now_s: float) -> None:

@@ -25,7 +25,7 @@ from typing import Any, Final
 from belfry.host import machine
 from belfry.kafka.feeding import Feeder
 from belfry.kafka.fetch_plan import WAIT_S
-from belfry.kafka.fetch_position import Fetched, FetchPosition, OffsetGone, Where
+from belfry.kafka.fetch_position import SIP_BYTES, Fetched, FetchPosition, OffsetGone, Where
 
 # Of one partition, of one answer.  A first batch comes whole.
 ANSWER_BYTES: Final = 4 * 1024 * 1024
@@ -71,9 +71,12 @@ class Fetcher:
         place = self._places.get(answer.where)
         return place is not None and place.taken <= answer.offset <= place.next
 
-    def take(self, wait_s: float, but: Container[Where] = ()) -> Fetched | None:
+    def take(
+        self, wait_s: float, but: Container[Where] = (), small_of: Container[Where] = ()
+    ) -> Fetched | None:
         """The next answer, None where none comes in time; those of `but` stay for another call.
 
+        So do those of `small_of`, except what trickles.
         `wake` ends the wait.
         """
         if not self._places:
@@ -82,7 +85,7 @@ class Fetcher:
         # No `asyncio.Runner`: on the main thread it would make a text of each answer.
         if self._loop is None:
             self._loop = asyncio.new_event_loop()
-        return self._loop.run_until_complete(self._take(wait_s, but))
+        return self._loop.run_until_complete(self._take(wait_s, but, small_of))
 
     def wake(self) -> None:
         """From any thread: let `take` return, be it under way or the next one."""
@@ -93,18 +96,20 @@ class Fetcher:
             with suppress(RuntimeError):
                 loop.call_soon_threadsafe(self._came.set)
 
-    async def _take(self, wait_s: float, but: Container[Where]) -> Fetched | None:
+    async def _take(
+        self, wait_s: float, but: Container[Where], small_of: Container[Where]
+    ) -> Fetched | None:
         if self._task is None or self._task.done():
             self._task = asyncio.create_task(self._feeder.run())
         self._feeder.changed.set()
-        answer = self._first(but)
+        answer = self._first(but, small_of)
         if answer is None:
             self._came.clear()
             if not self._woken:
                 with suppress(TimeoutError):
                     await asyncio.wait_for(self._came.wait(), wait_s)
             self._woken = False
-            answer = self._first(but)
+            answer = self._first(but, small_of)
         if answer is None:
             return None
         self._answers.remove(answer)
@@ -115,8 +120,12 @@ class Fetcher:
             await asyncio.sleep(0)
         return answer
 
-    def _first(self, but: Container[Where]) -> Fetched | None:
-        return next((each for each in self._answers if each.where not in but), None)
+    def _first(self, but: Container[Where], small_of: Container[Where]) -> Fetched | None:
+        for each in self._answers:
+            small = each.where not in small_of or len(each.data) < SIP_BYTES
+            if small and each.where not in but:
+                return each
+        return None
 
     def _taken(self, answer: Fetched) -> None:
         place = self._places.get(answer.where)

@@ -15,6 +15,8 @@ What one partition does holds no other up:
     its batches unpack to gigabytes                      turns: it opens a slice, then the others
                                                          have theirs
     its broker does not answer                           nothing, if other brokers lead them
+    it has thousands of requests                         turns: batches of all have room in common
+                                                         and small ones need not wait for it
 
 An error that is no partition's own ends the reading of all.  Their owners begin anew, and with the
 first of them a new thread and new connections.  The thread ends when nobody is entered any more.
@@ -31,6 +33,7 @@ from belfry.host import machine
 from belfry.host.background import END, Background
 from belfry.kafka import fetcher
 from belfry.kafka.fetch_position import Where
+from belfry.partitions.reader_turns import ReaderTurns
 from belfry.partitions.source import SourceReader
 
 # Longest single wait for records or for room.
@@ -92,6 +95,12 @@ class RequestReaders:
         if reading is not None:
             reading.wake()
 
+    @property
+    def crowded(self) -> bool:
+        """Whether some reader waits for room that all of them share."""
+        reading = self._reading
+        return reading is not None and reading.turns.crowded
+
     def _drop(self, reader: SourceReader) -> None:
         if self._entered.get(reader.where) is reader:
             self._entered = {w: each for w, each in self._entered.items() if each is not reader}
@@ -134,6 +143,7 @@ class _ReadersThread:
         self._readers = readers
         self._fetcher = fetcher.Fetcher(properties, sip_s=SIP_S)
         self._followed: dict[Where, SourceReader] = {}
+        self.turns = ReaderTurns()
         self._over = False
         self.thread = Background("requests", self._turn, log, "requests not read")
         self.thread.last = self._fetcher.close
@@ -152,9 +162,9 @@ class _ReadersThread:
         """A batch of each reader that has one and room for it, and one answer of the fetcher."""
         try:
             self._follow()
-            busy = self._give_turns()
-            ready = any(self._followed[where].may_turn() for where in busy)
-            answer = self._fetcher.take(0.0 if ready else WAIT_S, busy)
+            busy = self.turns.give(lambda reader: self._of(reader, reader.turn))
+            ready = self.turns.any_of(busy)
+            answer = self._fetcher.take(0.0 if ready else WAIT_S, busy, self.turns.behind)
             reader = None if answer is None else self._followed.get(answer.where)
             if answer is not None and reader is not None:
                 self._of(reader, lambda: reader.add(answer))
@@ -173,16 +183,7 @@ class _ReadersThread:
         for readers in (stay, entered):
             self._fetcher.follow({where: each.fetched for where, each in readers.items()})
         self._followed = entered
-
-    def _give_turns(self) -> set[Where]:
-        """Let each reader hand a batch over; those for which nothing is to be taken now."""
-        busy = set()
-        for where, reader in self._followed.items():
-            if reader.may_turn():
-                self._of(reader, reader.turn)
-            if reader.has_read or not reader.has_room():
-                busy.add(where)
-        return busy
+        self.turns.follow(entered)
 
     def _of(self, reader: SourceReader, act: Callable[[], None]) -> None:
         """Do something of one reader; its error is its own."""

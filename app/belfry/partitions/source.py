@@ -22,11 +22,13 @@ gives its term up, and begins a new one with a new reader at the position of the
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
 from itertools import accumulate
 from typing import Final, Protocol
 
-from belfry.kafka.fetch_position import Fetched, Where
+from belfry.host import machine
+from belfry.kafka.fetch_position import HANGS_S, SIP_BYTES, Fetched, Where
 from belfry.kafka.request_log import RequestLog
 from belfry.wire.batch import SourceBatch
 from belfry.wire.record import SourceRecord, size_of
@@ -34,6 +36,8 @@ from belfry.wire.record import SourceRecord, size_of
 # Room for what is handed over and not yet committed: a small batch takes one part of it, another
 # one half of it, a large one all.
 AHEAD: Final = 8
+# Bytes that a record takes in memory besides what it holds.
+RECORD_BYTES: Final = 500
 
 
 class Readers(Protocol):
@@ -47,6 +51,10 @@ class Readers(Protocol):
 
     def wake(self) -> None:
         """A reader has room again."""
+
+    @property
+    def crowded(self) -> bool:
+        """Whether some reader waits for room that all of them share."""
 
 
 class SourceReader:
@@ -77,6 +85,11 @@ class SourceReader:
         # Parts of the room, counted by one thread each: what lies between them is under way.
         self._handed = self._taken = 0
         self._waits = False
+        # The same in bytes: parts and bytes of each batch that is under way, and since when.
+        self._under_way: deque[tuple[int, int, float]] = deque()
+        self._handed_bytes = self._taken_bytes = 0
+        # Whether what is fetched is a trickle: it need not wait for room that readers share.
+        self.trickles = False
         self.failure: Exception | None = None
 
     @property
@@ -104,7 +117,11 @@ class SourceReader:
     def taken(self, parts: int) -> None:
         """Batches of so many parts have been taken in: there is room for others."""
         self._taken += parts
-        if self._waits:
+        while parts > 0 and self._under_way:
+            of_batch, size, _ = self._under_way.popleft()
+            parts -= of_batch
+            self._taken_bytes += size
+        if self._waits or self._readers.crowded:
             self._readers.wake()
 
     def ask_to_stop(self) -> None:
@@ -126,6 +143,14 @@ class SourceReader:
         self._waits = self._handed - self._taken >= AHEAD
         return not self._waits
 
+    def held_bytes(self, now_s: float) -> int:
+        """Bytes of memory that batches under way take; none of an owner that may hang."""
+        try:
+            _, _, since_s = self._under_way[0]
+        except IndexError:
+            return 0
+        return self._handed_bytes - self._taken_bytes if now_s - since_s < HANGS_S else 0
+
     @property
     def has_read(self) -> bool:
         """Whether there is something to hand over, or to open: nothing more is to be fetched."""
@@ -138,6 +163,7 @@ class SourceReader:
     def add(self, answer: Fetched) -> None:
         """Take in what was fetched next; raises OutOfRange or ConnectionError where it failed."""
         self._source.add(answer)
+        self.trickles = len(answer.data) < SIP_BYTES
 
     def turn(self) -> None:
         """Hand one batch over, where there is one: records, or positions that hold none."""
@@ -155,6 +181,9 @@ class SourceReader:
         batch = SourceBatch(self._start, behind, records, parts, self._appended, size)
         self._start = behind
         self._handed += parts
+        held = size + RECORD_BYTES * len(records)
+        self._handed_bytes += held
+        self._under_way.append((parts, held, machine.monotonic()))
         self._hand_over(batch)
 
     def _parts(self, records: int, size: int) -> int:

@@ -6,23 +6,25 @@
 
 A step holds its events until they are committed, with the records that come of them.  Where all
 partitions have thousands due, each would hold a full step.  So a worker has room for four full
-steps.  A step asks for twice what the one before it has held, a quarter of a full one at least.
-It has that, or what is left, where this is worth a transaction.  A partition that finds
-less waits for its turn, and is woken as others give room back.  It does not stand still meanwhile:
-its steps fire nothing and do all else, for requests go on to come, and an owner that commits
-nothing for a second may be taken for dead.  Where it is given room amid such a step, the
-next one has it.  Until then the room is idle.  That costs less than to pass it by: of who takes
-requests in all the time, the turn would always come amid a step.
+steps, and a fifth one has some only where less than two full ones are held.  A step asks for twice
+what the one before it has held, a quarter of a full one at least.  It has that, or what is left,
+where this is worth a transaction.  A partition that finds less waits for its turn, and is woken as
+others give room back.  It does not stand still meanwhile: its steps fire nothing and do all else,
+for requests go on to come, and an owner that commits nothing for a second may be taken for dead.
+Where it is given room amid such a step, the next one has it.  Until then the room is idle.  That
+costs less than to pass it by: of who takes requests in all the time, the turn would always come
+amid a step.
 
 A commit may hang, for its broker is away.  Where nobody was given a share for a second though
 somebody waits, all who ask go on at once with a small one.  So does who has waited for two:
 
     64 partitions, all of which have much due at noon
-    12:00:00.000   16 steps fire a quarter of a full one each, and 48 wait
+    12:00:00.000   8 steps fire a quarter of a full one each, and 56 wait
     12:00:00.300   a step is committed: the first who waits fires
 
-Four partitions always have room for full steps.  Smaller steps than a quarter would need more
-transactions, and these cost the broker more than the events in them.
+Four partitions always have room for full steps.  More steps than that would wait for each other:
+the interpreter fires one at a time, while others commit.  Smaller ones than a quarter would need
+more transactions, and these cost the broker more than the events in them.
 """
 
 from __future__ import annotations
@@ -38,6 +40,9 @@ from belfry.host import machine
 FULL: Final = 10_000
 # The partitions of a worker hold so much together, and a little beyond where commits hang.
 TOGETHER: Final = 4 * FULL
+# Beyond so many steps another one has room where less than this is held.
+FEW: Final = 4
+OF_MANY: Final = 2 * FULL
 # Who finds less than this waits for more.
 WORTHWHILE: Final = FULL // 4
 # What a step has that does not wait any longer.
@@ -60,6 +65,8 @@ class StepRoom:
         self._waiting: deque[StepShare] = deque()
         self._given_s = machine.monotonic()
         self.held = 0
+        # Who was given room and holds some still; not those who insisted.
+        self._holders: set[StepShare] = set()
 
     def ask(self, share: StepShare) -> None:
         """Give room to a share, now or later: it is woken then."""
@@ -84,6 +91,8 @@ class StepRoom:
             over = max(0, share.parts - parts)
             share.parts -= over
             self.held -= over
+            if not share.parts:
+                self._holders.discard(share)
             self._forget(share)
             given = self._give()
         for other in given:
@@ -96,13 +105,18 @@ class StepRoom:
 
     def _give(self) -> list[StepShare]:
         given = []
-        while self._waiting and TOGETHER - self.held >= WORTHWHILE:
+        while self._waiting and (left := self._left()) >= WORTHWHILE:
             share = self._waiting.popleft()
-            share.parts = min(share.wants, TOGETHER - self.held)
+            share.parts = min(share.wants, left)
             self.held += share.parts
+            self._holders.add(share)
             self._given_s = machine.monotonic()
             given.append(share)
         return given
+
+    def _left(self) -> int:
+        """How much is there for one more."""
+        return (TOGETHER if len(self._holders) < FEW else OF_MANY) - self.held
 
     def _forget(self, share: StepShare) -> None:
         if share in self._waiting:

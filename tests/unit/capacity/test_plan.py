@@ -100,17 +100,18 @@ def test_constants_of_payloads_that_fill_a_step_need_no_more_for_larger_ones() -
     [
         # One step of small events each.
         (1, 3, 400, 3 * (3 + 4)),
-        (1, 13, 400, 13 * (3 + 4)),
-        # As many as four steps that are filled hold.
-        (1, 14, 400, 4 * (3 + 20)),
-        (2, 64, 400, 8 * (3 + 20)),
+        (1, 6, 400, 6 * (3 + 4)),
+        # As much as two steps that are filled hold, and as four have anyway.
+        (1, 7, 400, 2 * (3 + 20)),
+        (2, 64, 400, 4 * (3 + 20)),
         (64, 64, 400, 64 * (3 + 4)),
+        (1, 64, 1_000, 4 * (3 + 10)),
         (1, 4, 2_000, 4 * (3 + 20)),
         (1, 20, 2_000, 4 * (3 + 20)),
         (2, 64, 9_000, 8 * (3 + 20)),
     ],
 )
-def test_the_partitions_of_a_worker_hold_four_full_steps_together(
+def test_four_partitions_of_a_worker_hold_full_steps_and_more_hold_two_together(
     workers: int, partitions: int, payload: float, mb: float
 ) -> None:
     quiet = replace(SMALL, fires_per_second=0, standbys=1, payload=payload)
@@ -137,7 +138,8 @@ def test_what_is_assumed_may_be_given() -> None:
 
 def test_what_is_assumed_of_steps_is_what_workers_do() -> None:
     known = constants_of(None)
-    assert known["full_steps"] == step_shares.TOGETHER / step_shares.FULL
+    assert known["full_steps"] == step_shares.FEW == step_shares.TOGETHER / step_shares.FULL
+    assert known["steps_of_many"] == step_shares.OF_MANY / step_shares.FULL
 
 
 def test_the_shipped_constants_are_measured_all() -> None:

@@ -102,3 +102,15 @@ async def test_a_leader_that_is_silent_and_gone_holds_up_nobody(
     await client.asks(1, 5)
     assert LeaderLane(2) in feeder._asking
     running.cancel()
+
+
+@pytest.mark.parametrize(
+    ("partitions", "each"), [(1, 4 << 20), (4, 4 << 20), (8, 2 << 20), (64, 1 << 20)]
+)
+def test_a_response_has_room_for_two_full_answers_and_each_partition_for_its_part(
+    partitions: int, each: int
+) -> None:
+    feeder = Feeder({}, {}, lambda _: None, 4 << 20, 0.0)
+    request = feeder._request([(("in", number), 7) for number in range(partitions)], 0.1)
+    assert request._max_bytes == 8 << 20
+    assert request._topics == [("in", [(number, 7, each) for number in range(partitions)])]

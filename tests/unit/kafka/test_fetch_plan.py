@@ -5,7 +5,14 @@ from __future__ import annotations
 import pytest
 
 from belfry.kafka.fetch_plan import CALM_S, WAIT_S, FetchPlan, LeaderLane, LeaderRequest
-from belfry.kafka.fetch_position import LATE_S, LONGEST_PAUSE_S, PAUSE_S, FetchPosition, Where
+from belfry.kafka.fetch_position import (
+    LATE_S,
+    LONGEST_PAUSE_S,
+    PAUSE_S,
+    SIP_BYTES,
+    FetchPosition,
+    Where,
+)
 
 A, B = ("in", 0), ("in", 1)
 LEADER = 1
@@ -17,9 +24,10 @@ def planned(
     *under_way: LeaderLane,
     leader: int | None = LEADER,
     not_before: float = 0.0,
+    full: bool = False,
 ) -> FetchPlan:
     """A plan at second 100 of the loop's clock; requests without a partition are left out."""
-    plan = FetchPlan(100.0, under_way, {LEADER: not_before})
+    plan = FetchPlan(100.0, under_way, {LEADER: not_before}, full=full)
     for where, place in places.items():
         plan.add(where, place, leader)
     for lane in [lane for lane, request in plan.requests.items() if not request.places]:
@@ -61,6 +69,16 @@ def test_it_stays_beside_for_as_long_as_something_comes(next_offset: int) -> Non
     new.next = next_offset
     new.was_asked(7)
     assert bool(planned({B: new}, SHARED).requests) == (next_offset > 7)
+
+
+def test_without_room_for_answers_only_what_trickles_is_asked_for() -> None:
+    trickles, flows = waited(), waited()
+    trickles.sipped(SIP_BYTES - 1, 50.0, 0.0)
+    flows.sipped(SIP_BYTES, 50.0, 0.0)
+    plan = planned({A: trickles, B: flows}, full=True)
+    assert plan.requests == {SHARED: LeaderRequest([(A, 5)], LATE_S)}
+    assert plan.look_again_s == LATE_S
+    assert planned({A: trickles, B: flows}).requests[SHARED].places == [(A, 5), (B, 5)]
 
 
 def test_one_that_was_asked_for_with_the_others_waits_with_them() -> None:

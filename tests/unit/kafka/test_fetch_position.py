@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from belfry.kafka.fetch_position import (
+    HANGS_S,
     LATE_S,
     LONGEST_PAUSE_S,
     PAUSE_S,
@@ -37,6 +38,18 @@ def test_only_a_small_answer_puts_a_partition_off() -> None:
     assert place.not_before == 0.0
     place.sipped(SIP_BYTES - 1, 3.0, 0.5)
     assert place.not_before == pytest.approx(3.5)
+
+
+def test_what_waits_counts_until_it_is_taken_or_its_reader_may_hang() -> None:
+    place = FetchPosition(5)
+    place.put(3.0, 700)
+    place.put(3.0, 300)
+    found = [place.waiting_bytes(now_s) for now_s in (3.0, 3.0 + HANGS_S)]
+    place.took(behind=7)
+    found.append(place.waiting_bytes(3.0))
+    place.took(behind=9)
+    found.append(place.waiting_bytes(3.0))
+    assert found == [1_000, 0, 1_000, 0]
 
 
 def test_sips_of_all_partitions_begin_at_the_same_instants() -> None:

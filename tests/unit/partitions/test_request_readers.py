@@ -14,7 +14,7 @@ from belfry.kafka import fetcher
 from belfry.kafka.fetch_position import Fetched, OffsetGone, Where
 from belfry.kafka.log_bounds import OutOfRange
 from belfry.kafka.request_log import RequestLog
-from belfry.partitions import request_readers
+from belfry.partitions import reader_turns, request_readers, source
 from belfry.partitions.request_readers import RequestReaders
 from belfry.partitions.source import AHEAD, SourceReader
 from belfry.wire.batch import SourceBatch
@@ -31,6 +31,7 @@ class Cluster:
         self.lock = Lock()
         self.ends: dict[Where, int] = {A: 0, B: 0}
         self.errors: dict[Where, Exception] = {}
+        self.more: dict[Where, bytes] = {}
         self.breaks: Exception | None = None
         self.fetchers: list[Fetches] = []
 
@@ -50,14 +51,16 @@ class Fetches:
         self._places = dict(positions)
         self.followed.append(dict(positions))
 
-    def take(self, wait_s: float, but: Container[Where] = ()) -> Fetched | None:
-        answer = self._first(but)
+    def take(
+        self, wait_s: float, but: Container[Where] = (), small_of: Container[Where] = ()
+    ) -> Fetched | None:
+        answer = self._first(but, small_of)
         if answer is None and wait_s:
             self._woken.wait(0.005)
             self._woken.clear()
         return answer
 
-    def _first(self, but: Container[Where]) -> Fetched | None:
+    def _first(self, but: Container[Where], small_of: Container[Where]) -> Fetched | None:
         with self._cluster.lock:
             if self._cluster.breaks is not None:
                 error, self._cluster.breaks = self._cluster.breaks, None
@@ -69,10 +72,13 @@ class Fetches:
                 if where in self._cluster.errors:
                     return Fetched(where, at, at, error=self._cluster.errors.pop(where))
                 if at < self._cluster.ends[where]:
+                    data = stored(at, 1_000, (b"k", b"v", None), -1)
+                    data += self._cluster.more.get(where, b"")
+                    if where in small_of and len(data) >= vars(source)["SIP_BYTES"]:
+                        continue
                     # The next one is another's, if there is one.
                     del self._places[where]
                     self._places[where] = at + 1
-                    data = stored(at, 1_000, (b"k", b"v", None), -1)
                     return Fetched(where, at, at + 1, data)
         return None
 
@@ -86,13 +92,15 @@ class Fetches:
 class Owner:
     """The owner of one partition, who takes in what comes, or nothing."""
 
-    def __init__(self, readers: RequestReaders, where: Where, *, takes: bool = True) -> None:
+    def __init__(
+        self, readers: RequestReaders, where: Where, *, takes: bool = True, at_most: int = 1_000
+    ) -> None:
         self.batches: list[SourceBatch] = []
         self.takes = takes
         log = RequestLog({}, *where)
         log.check = lambda *_: None  # type: ignore[method-assign]
         log.seek(0)
-        self.reader = SourceReader(log, 1_000, 1_000_000, self._hand_over, readers)
+        self.reader = SourceReader(log, at_most, 1_000_000, self._hand_over, readers)
 
     def _hand_over(self, batch: SourceBatch) -> None:
         self.batches.append(batch)
@@ -136,6 +144,101 @@ def test_an_owner_that_takes_nothing_in_holds_nobody_up(
         owner.reader.stop()
     offsets = [record[0] for batch in slow.batches for record in batch.records]
     assert offsets == [*range(500)]
+
+
+@pytest.fixture
+def floods(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No answer is a trickle, and there is no room for any batch yet."""
+    monkeypatch.setattr(source, "SIP_BYTES", 0)
+    monkeypatch.setattr(reader_turns, "FEW", -1)
+    monkeypatch.setattr(source, "HANGS_S", LONG_S)
+    monkeypatch.setattr(reader_turns, "ROOM", 0)
+
+
+@pytest.mark.usefixtures("floods")
+def test_batches_of_all_partitions_have_room_in_common_and_come_in_turn(
+    cluster: Cluster, readers: RequestReaders, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    owners = [Owner(readers, ("in", number), takes=False) for number in range(6)]
+    cluster.ends |= {owner.reader.where: 50 for owner in owners}
+    for owner in owners:
+        owner.reader.start()
+    until(lambda: len(cluster.fetchers[0].followed[-1]) == 6)
+    until(lambda: readers.crowded)
+    assert not any(owner.batches for owner in owners)
+    # A record of two bytes, and what it takes itself.
+    monkeypatch.setattr(reader_turns, "ROOM", 3 * (source.RECORD_BYTES + 2))
+
+    def under_way() -> list[int]:
+        return [len(owner.batches) for owner in owners]
+
+    until(lambda: sum(under_way()) == 3)
+    first = under_way()
+    assert sorted(first) == [0, 0, 0, 1, 1, 1]
+    for owner in [each for each in owners if each.batches]:
+        owner.reader.taken(1)
+    until(lambda: sum(under_way()) == 6)
+    assert under_way() == [1] * 6, "who has had no turn for longest has the next one"
+    for owner in owners:
+        owner.reader.stop()
+
+
+def test_a_trickle_does_not_wait_for_room(
+    cluster: Cluster, readers: RequestReaders, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reader_turns, "ROOM", -1)
+    monkeypatch.setattr(reader_turns, "FEW", -1)
+    owners = [Owner(readers, A), Owner(readers, B)]
+    cluster.ends |= {A: 9, B: 9}
+    for owner in owners:
+        owner.reader.start()
+    until(lambda: all(owner.reader.end == 9 for owner in owners))
+    assert readers.crowded
+    for owner in owners:
+        owner.reader.stop()
+
+
+@pytest.mark.usefixtures("floods")
+def test_what_an_owner_that_hangs_holds_is_room_for_others_soon(
+    cluster: Cluster, readers: RequestReaders, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reader_turns, "ROOM", 1)
+    hangs, well = Owner(readers, A, takes=False), Owner(readers, B)
+    hangs.reader.start()
+    cluster.ends[A] = 9
+    until(lambda: hangs.batches)
+    well.reader.start()
+    cluster.ends[B] = 9
+    until(lambda: readers.crowded)
+    assert not well.batches
+    monkeypatch.setattr(source, "HANGS_S", 0.0)
+    until(lambda: well.reader.end == 9)
+    for owner in (hangs, well):
+        owner.reader.stop()
+
+
+@pytest.mark.usefixtures("floods")
+def test_who_has_read_for_long_shares_room_with_those_whose_answers_wait(
+    cluster: Cluster, readers: RequestReaders, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A megabyte of gzip may be a gigabyte: whoever has read it always has a batch ready."""
+    monkeypatch.setattr(reader_turns, "ROOM", 1)
+    much, well = Owner(readers, A, takes=False, at_most=1), Owner(readers, B)
+    cluster.more[A] = b"".join(stored(at, 1_000, (b"k", b"v", None), -1) for at in range(1, 50))
+    cluster.ends[A] = 1
+    much.reader.start()
+    until(lambda: much.batches)
+    well.reader.start()
+    cluster.ends[B] = 1
+    until(lambda: len(cluster.fetchers[0].followed[-1]) == 2)
+    for turn in range(1, 10):
+        until(lambda turn=turn: len(much.batches) == turn or well.batches)  # type: ignore[misc]
+        until(lambda: readers.crowded)
+        if not well.batches:
+            much.reader.taken(much.batches[-1].parts)
+    assert well.batches
+    for owner in (much, well):
+        owner.reader.stop()
 
 
 @pytest.mark.parametrize(
@@ -240,7 +343,7 @@ def test_a_thread_that_ends_late_does_nothing_to_those_who_came_after(
     former.reader.start()
     (late,) = cluster.fetchers
 
-    def hang(_wait_s: float, _but: Container[Where] = ()) -> None:
+    def hang(_wait_s: float, _but: Container[Where] = (), _small_of: Container[Where] = ()) -> None:
         amid.set()
         go_on.wait(LONG_S)
         raise ValueError("a bug")
@@ -285,7 +388,7 @@ def test_a_batch_that_is_passed_over_slowly_gives_others_their_turns(
     well = Owner(readers, B)
     slow: Any = SimpleNamespace(
         where=A, fetched=0, has_read=True, failure=None, has_room=lambda: True,
-        may_turn=lambda: True, turn=lambda: turns.append(1),
+        may_turn=lambda: True, turn=lambda: turns.append(1), held_bytes=lambda _: 0, trickles=False,
     )  # fmt: skip
     turns: list[int] = []
     readers.enter(slow)

@@ -7,7 +7,9 @@ from unittest.mock import MagicMock
 
 import pytest
 
-from belfry.partitions.source import AHEAD, SourceReader
+from belfry.host import machine
+from belfry.kafka.fetch_position import HANGS_S
+from belfry.partitions.source import AHEAD, RECORD_BYTES, SourceReader
 from belfry.wire.batch import SourceBatch
 
 
@@ -43,7 +45,7 @@ class Owner:
 
     def __init__(self, log: Any, most_bytes: int, *, takes: bool = True) -> None:
         self.batches: list[SourceBatch] = []
-        self.readers = MagicMock()
+        self.readers = MagicMock(crowded=False)
         self._takes = takes
         self.reader = SourceReader(log, 1_000, most_bytes, self._hand_over, self.readers)
         self.reader.start()
@@ -84,6 +86,33 @@ def test_who_has_room_wakes_nobody() -> None:
     owner = Owner(Held(10, 10, at_once=1), 1_000)
     assert len(owner.turns()) == 2
     owner.readers.wake.assert_not_called()
+
+
+def test_who_gives_room_back_wakes_those_who_wait_for_it() -> None:
+    owner = Owner(Held(10, at_once=1), 1_000, takes=False)
+    owner.turns()
+    owner.readers.crowded = True
+    owner.reader.taken(1)
+    owner.readers.wake.assert_called_once_with()
+
+
+def test_bytes_count_from_the_hand_over_until_all_of_a_batch_is_taken_in() -> None:
+    owner = Owner(Held(10, 20, at_once=1), 1_000, takes=False)
+    first, second = owner.turns()
+    now_s = machine.monotonic()
+    held = [owner.reader.held_bytes(now_s)]
+    part, rest = first.joined(second).divided(1)
+    for batch in (part, rest):
+        owner.reader.taken(batch.parts)
+        held.append(owner.reader.held_bytes(now_s))
+    assert held == [30 + 2 * RECORD_BYTES] * 2 + [0]
+    assert Owner(Held(10), 1_000).reader.held_bytes(now_s) == 0
+
+
+def test_what_waits_for_long_counts_no_more() -> None:
+    owner = Owner(Held(10), 1_000, takes=False)
+    owner.turns()
+    assert owner.reader.held_bytes(machine.monotonic() + HANGS_S) == 0
 
 
 @pytest.mark.parametrize("headers", [False, True])

@@ -1,4 +1,4 @@
-"""Steps of all partitions hold four full ones together; who waits for room has it soon."""
+"""Steps of all partitions hold four full ones together, or two; who waits for room has it soon."""
 
 from __future__ import annotations
 
@@ -9,9 +9,11 @@ import pytest
 
 from belfry.kafka.outcome import Unknown
 from belfry.partitions.step_shares import (
+    FEW,
     FULL,
     LEAST,
     LONGEST_S,
+    OF_MANY,
     TIMEOUT_S,
     TOGETHER,
     WORTHWHILE,
@@ -71,24 +73,33 @@ def test_many_fire_a_quarter_of_a_step_each_at_first() -> None:
     shares = [StepShare(room, MagicMock()) for _ in range(64)]
     for share in shares:
         share.ask()
-    assert [share.parts for share in shares] == [WORTHWHILE] * 16 + [0] * 48
+    assert [share.parts for share in shares] == [WORTHWHILE] * 8 + [0] * 56
+    assert room.held == OF_MANY
+    for share in shares[:8]:
+        share.keep(1 / 16)
+    assert [share.parts for share in shares[8:]] == [WORTHWHILE] * 6 + [0] * 50
+    assert room.held == OF_MANY
 
 
 def test_who_waits_is_woken_in_turn_by_what_is_given_back() -> None:
     room = StepRoom()
     seven = Woken(room, 7)
     assert seven.ask() == [FULL] * 4 + [0] * 3
-    seven.shares[2].keep(0.9)
-    assert seven.woken == [], "the rest is not worth a transaction"
+    seven.shares[2].keep(0.4)
+    seven.shares[1].keep(0.4)
+    seven.shares[3].keep(0.1)
+    assert seven.woken == [], "the rest of half of the room is not worth a transaction"
     seven.shares[0].keep(0.5, 0.1)
     assert (seven.woken, seven.shares[4].parts) == ([4], 6_000), "it has what is left"
     with seven.shares[1]:
         pass
-    assert (seven.woken, seven.shares[5].parts) == ([4, 5], FULL)
+    assert (seven.woken, seven.shares[5].parts) == ([4, 5], 4_000)
     with seven.shares[3]:
         pass
-    assert seven.woken == [4, 5, 6]
-    assert room.held == TOGETHER
+    with seven.shares[4]:
+        pass
+    assert (seven.woken, seven.shares[6].parts) == ([4, 5, 6], FULL)
+    assert room.held == 5_000 + 4_000 + 4_000 + FULL
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -115,7 +126,9 @@ def test_nobody_waits_while_room_is_free_and_all_have_their_turns(seed: int) -> 
             at_work.append(waiting.pop(0))
         assert not any(many.shares[number].parts for number in waiting), "first come, first served"
         assert room.held == sum(share.parts for share in many.shares) <= TOGETHER
-        assert not waiting or TOGETHER - room.held < WORTHWHILE
+        holders = sum(1 for share in many.shares if share.parts)
+        most = TOGETHER if holders < FEW else OF_MANY
+        assert not waiting or most - room.held < WORTHWHILE
     assert min(turns) > 5
 
 
