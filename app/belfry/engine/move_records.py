@@ -164,7 +164,7 @@ class MoveRecords:
             # Written once more; or the home's input was made anew, and it waits for an answer.
             self._stays(said, b"older: it came by the move %d" % row.move, step)
             return None
-        if not groups.has_place(said.target):
+        elif not groups.has_place(said.target):
             self._stays(said, b"unknown: partition %d is not known here" % said.target, step)
             return None
         if row is not None and row.to != NOWHERE:
