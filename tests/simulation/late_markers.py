@@ -56,6 +56,9 @@ class LateMarkers:
     late: list[Late] = field(default_factory=list)
     struck: list[str] = field(default_factory=list)
 
+    def __post_init__(self) -> None:
+        self.broker.slows_marker = self.delay_ms
+
     def arm(self) -> None:
         """Some transaction soon gets a marker late."""
         self.armed += 1

@@ -86,11 +86,8 @@ class World:
         self.broker.own_epochs = writers.random() < 0.5
         if scenario.own_epochs is not None:
             self.broker.own_epochs = scenario.own_epochs
-        written = {
-            "transaction_writer": writer,
-            "transactional_ids": writers.choice((1, 2, 2)),
-            "commit_interval_ms": Random(f"{seed}/apart").choice((0, 0, 0, 25, 250)),
-        }
+        written = {"transaction_writer": writer, "transactional_ids": writers.choice((1, 2, 2))}
+        written |= {"commit_interval_ms": Random(f"{seed}/apart").choice((0, 0, 0, 25, 250))}
         policies = Random(f"{seed}/policies"), TENANTS, scenario.policies, level
         self.policies = TenantPolicies(self.load, *policies)
         written |= {"payload_store": URL} if self.policies.any_claims else {}
@@ -140,7 +137,10 @@ class World:
         self.calling = Calling(self, Random(f"{seed}/calls")) if self.scenario.calls else None
         self.respreading = self._respread(Random(f"{seed}/respreads"))
         self.hanging = self._hung(Random(f"{seed}/hangs"))
-        self.late_markers = self._late(Random(f"{seed}/late markers"))
+        late = "slow_marker" in self.scenario.faults
+        self.late_markers = (
+            LateMarkers(self.broker, Random(f"{seed}/late markers")) if late else None
+        )
         collides = "collide" in self.scenario.faults
         self.colliding = Colliding(self, Random(f"{seed}/collisions")) if collides else None
 
@@ -167,14 +167,6 @@ class World:
         hanging = Hanging(self.broker, random)
         self.broker.loses_marker = hanging.loses_marker
         return hanging
-
-    def _late(self, random: Random) -> LateMarkers | None:
-        """Markers may come late."""
-        if "slow_marker" not in self.scenario.faults:
-            return None
-        late = LateMarkers(self.broker, random)
-        self.broker.slows_marker = late.delay_ms
-        return late
 
     def _hooked(self, random: Random) -> Hooks:
         """Most tenants may have targets."""
@@ -359,8 +351,9 @@ class World:
         delivered = delivered and (self.calling is None or self.calling.settled())
         if engines is None or not delivered:
             return False
-        waits = any(each.pending for each in engines)
-        return not waits or (self.colliding is not None and self.colliding.only_losers_wait())
+        if not any(each.pending for each in engines):
+            return True
+        return self.colliding is not None and self.colliding.only_losers_wait()
 
     def _caught_up(self) -> list[PartitionEngine] | None:
         """The engines of all partitions, once each has taken everything in."""

@@ -129,7 +129,7 @@ class TopicReader:
                     moved = monotonic()
             if found:
                 yield found
-                # Whoever takes them may take a while.
+                # The code that takes them may take a while.
                 moved = monotonic()
             if monotonic() - moved > ANSWER_S:
                 topics = ", ".join(sorted({topic for topic, _ in at}))
