@@ -50,7 +50,7 @@ VERIFIED: Final = (("hanging", 12), ("strangers", 12), ("grown", 19), ("copied_s
 # Of `forgotten`, in which a step is refused because of it.
 FORGOTTEN_SEEDS: Final = 40
 # Of `crowded`, in which all of this has to happen to steps.
-CROWDED_SEEDS: Final = 12
+CROWDED_SEEDS: Final = 20
 CROWDED: Final = ("waited for room", "given room", "went without room", "cut short by room")
 # Of these three in turn, in which all of this has to come about.
 HELD_BACK: Final = ("hung_outputs", "late_markers", "collisions")

@@ -86,11 +86,7 @@ class World:
         self.broker.own_epochs = writers.random() < 0.5
         if scenario.own_epochs is not None:
             self.broker.own_epochs = scenario.own_epochs
-        written = {
-            "transaction_writer": writer,
-            "transactional_ids": writers.choice((1, 2, 2)),
-            "commit_interval_ms": Random(f"{seed}/apart").choice((0, 0, 0, 25, 250)),
-        }
+        written = {"transaction_writer": writer, "transactional_ids": writers.choice((1, 2, 2))}
         policies = Random(f"{seed}/policies"), TENANTS, scenario.policies, level
         self.policies = TenantPolicies(self.load, *policies)
         written |= {"payload_store": URL} if self.policies.any_claims else {}
