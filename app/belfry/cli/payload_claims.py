@@ -1,9 +1,9 @@
 """References to stored payloads in all topics of a belfry: rows, requests, events, refusals.
 
     1  where the changelog ends, to follow it from there later
-    2  the changelog: claims of pending schedules, and the position of requests 3  requests behind
-    that, refusals, deliveries and output topics 4  newer records of the changelog, as often as
-    wanted, and at last those of the topics of 3
+    2  the changelog: claims of pending schedules, and the position of requests
+    3  requests behind that, refusals, deliveries and output topics
+    4  newer records of the changelog, as often as wanted, and at last those of the topics of 3
 
 A claim moves from a request to a row, and from a row to an event.  Read in another order, one that
 moves between two looks would be seen in neither place:

@@ -1,8 +1,8 @@
 """A sweep of stored payloads: it puts unclaimed objects aside, and a later sweep removes them.
 
-    1  list      objects older than the margin, and those that earlier sweeps have put aside 2  read
-    claims on objects: in rows, requests, events, backups 3  act       put back claimed objects from
-    aside; remove objects aside since a day;
+    1  list      objects older than the margin, and those that earlier sweeps have put aside
+    2  read      claims on objects: in rows, requests, events, backups
+    3  act       put back claimed objects from aside; remove objects that are aside since a day;
                  put aside unclaimed objects
     4  follow    the changelog, meanwhile and for two minutes, and at last all other topics once
                  more: objects that they claim by now are put back

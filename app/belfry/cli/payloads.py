@@ -3,8 +3,8 @@
 Workers store large payloads elsewhere and remove none, since no worker knows the last event that
 claims one. The sweep reads all topics and knows. Without ``--apply`` it only counts:
 
-    belfry payloads sweep                         counts unclaimed payloads belfry payloads sweep
-    --apply                 puts them aside; a later sweep removes them
+    belfry payloads sweep                         counts unclaimed payloads
+    belfry payloads sweep --apply                 puts them aside; a later sweep removes them
 
 `belfry.cli.payload_sweep` has the order of its steps with the reasons, and
 `belfry.cli.payload_claims` has the topics that it reads. Run it with the settings of the workers,

@@ -3,8 +3,8 @@
     belfry replay                        the same bytes? each transaction of each partition
     belfry replay --until 2026-12-01T…   up to that instant
     belfry replay --from 2026-11-30T…    from the first take-over on that came then or later
-    belfry replay --with slower.json     the outcome under other policies belfry replay --zone-data
-    2024a      the same with time zone data of another release
+    belfry replay --with slower.json     the outcome under other policies
+    belfry replay --zone-data 2024a      the same with time zone data of another release
 
 Without --with it is a proof of the engine: an engine that gets the same requests at the same
 instants as the workers has to write the same rows and the same events. It reads changelog,

@@ -4,8 +4,8 @@ A command is a function whose first parameter is a `Session`. `with_session` tur
 Typer understands, with the common options behind its own. A parameter that is a dataclass of
 options stands for all of its fields. The common options are taken before the sub-command as well.
 
-    def get(session: Session, tenant: Tenant) -> None: …     the source get(*, context, tenant,
-    output, bootstrap_servers, …)    the signature for Typer
+    def get(session: Session, tenant: Tenant) -> None: …     the source
+    get(*, context, tenant, output, bootstrap_servers, …)    the signature for Typer
 
 Which options these are, and how they are laid over variables and the file, is told in
 `belfry.cli.common_options`.

@@ -6,10 +6,10 @@ ones alone; both `check` commands compare and end with exit code 1 if something 
 A worker makes its topics itself unless BELFRY_CREATE_TOPICS is off. These commands are for clusters
 where somebody with more rights does it, and for checks in a pipeline. Each may be repeated:
 
-    belfry topics create       ─► creates missing ones         exit code 0 belfry topics check
-    ─► problem, risk or skipped     1 for a problem or a risk belfry schema register     ─► ids of
-    the subjects          0 belfry schema check        ─► what differs                 1 for a
-    problem
+    belfry topics create       ─► creates missing ones         exit code 0
+    belfry topics check        ─► problem, risk or skipped     1 for a problem or a risk
+    belfry schema register     ─► ids of the subjects          0
+    belfry schema check        ─► the differences              1 for a problem
 
 Existing topics are never altered. A wrong setting is told with the command that mends it, since its
 operator has to decide when to change it under a running cluster.

@@ -1,8 +1,9 @@
 """Which topics `belfry verify` compares, and of which belfry they are.
 
-    changelog    the work of each transaction   ─┐ lifecycle    reports on it                   ├─
-    names under one prefix rejected     refused requests               ─┘ fired.…      fired events
-    ─── and any topic that a policy names, or shares
+    changelog    the work of each transaction   ─┐
+    lifecycle    reports on it                   ├─ names under one prefix
+    rejected     refused requests               ─┘
+    fired.…      fired events                   ─── and any topic that a policy names, or shares
 
 The policy of a tenant names the topic of its events, and may change between two passes. So the
 names are asked for anew in each pass; `--topic` adds topics of former policies.

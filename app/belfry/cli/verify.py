@@ -6,8 +6,8 @@ engine that it checks. `verify_cluster` reads topics in an order that makes a co
 `verify_service` makes one pass, or one after the other with metrics.
 
     belfry verify                                   one pass over all that the topics hold
-    belfry verify --state verified.db               and the next run reads new records only belfry
-    verify --state verified.db --every 60s   a pass a minute, until Ctrl-C
+    belfry verify --state verified.db               and the next run reads new records only
+    belfry verify --state verified.db --every 60s   a pass a minute, until Ctrl-C
 
 A record that compaction or retention has removed cannot be checked. It is counted with its reason,
 and never reported as a finding.

@@ -4,11 +4,11 @@ A belfry with a hundred million schedules has as many fires to look for, and non
 judged before the changelog says what it was. So all of it lies in tables of SQLite, by the keys
 that the rules ask with:
 
-    schedules   by partition and short name     the schedule, as the changelog has it by now locks
-    by partition and fire           the wait until a fire is acknowledged fires       by the id of
-    the fire           its event; settled once a transaction has it told        by the id of the
-    fire           the report of the lifecycle on it refused     by the source of a request
-    each of them once
+    schedules   by partition and short name     the schedule, as the changelog has it by now
+    locks       by partition and fire           the wait until a fire is acknowledged
+    fires       by the id of the fire           its event; settled once a transaction has it
+    told        by the id of the fire           the report of the lifecycle on it
+    refused     by the source of a request      each of them once
 
 `verify_moves.py` has the memory of moves of key groups.
 

@@ -3,7 +3,8 @@
 Three kinds of topics are read to their ends; each has its own way to take a record:
 
     fired.…     a fire, the copy of a redrive, or somebody else's record, which is passed over
-    lifecycle   a report on a fire rejected    a refusal, or the mark of a redrive
+    lifecycle   a report on a fire
+    rejected    a refusal, or the mark of a redrive
 
 How far each partition was read is kept in the state file, so that the next pass reads new records
 only. Records from before, or removed by retention, cannot be judged: such a topic has a *floor*, an

@@ -4,8 +4,8 @@ It tells of cancels whose request had an id (HTTP, the command line and the clie
 and of all cancels of tenants whose level is not ``FAILURES``; and for as long as it keeps them.
 
     ACCEPTED   CANCELLED                           cancelled
-    ACCEPTED   CANCELLED   ACCEPTED                it waits again: not in the result ACCEPTED
-    CANCELLED   RESUMED                 the same, if the topic lacks the second ACCEPTED
+    ACCEPTED   CANCELLED   ACCEPTED                it waits again: not in the result
+    ACCEPTED   CANCELLED   RESUMED                 the same, if the topic lacks the second ACCEPTED
 """
 
 from __future__ import annotations

@@ -12,8 +12,8 @@ bytes and never looks into them, so its topics, its changelog, local stores and 
 ciphertext.  A header names the key.
 
     12:00  add("shop")    k1         seal ─► k1   open k1
-    13:00  add("shop")    k1 k2      seal ─► k2   open k1, k2      pending ones stay readable 14:00
-    shred("shop")             seal fails   open fails       for good: no other copy is kept
+    13:00  add("shop")    k1 k2      seal ─► k2   open k1, k2      pending ones stay readable
+    14:00  shred("shop")             seal fails   open fails       for good: no other copy is kept
 
 The cipher is AES-SIV (RFC 5297): it needs no nonce, and the same payload under the same key gives
 the same bytes.  Belfry compares definitions, so a repeated request stays UNCHANGED. A reader of the

@@ -9,9 +9,9 @@
     │   └── Rejected            the request is not allowed; `code` says why, for programs
     ├── HandlerFailed           a subscriber's handler raised in every try; `event` holds its event
     ├── Exhausted               `retry_later` has no tries left; `event` holds the event
-    ├── ClaimBroken             a stored payload is missing, or was changed ├── NotDecrypted
-    a payload's key is gone, or the bytes were changed └── Unavailable             Kafka or belfry
-    does not answer; try again
+    ├── ClaimBroken             a stored payload is missing, or was changed
+    ├── NotDecrypted            a payload's key is gone, or the bytes were changed
+    └── Unavailable             Kafka or belfry does not answer; try again
         ├── MissingTopic        belfry's topics have not been created
         └── NoVerdict           no worker answered in time; the request is in the log
 

@@ -1,9 +1,9 @@
 """A request and its verdict: checked, written, awaited; one at a time, or many together.
 
-    check              refuses what any worker would refuse, without a record in Kafka expecting
-    the wait is begun before the write, so no verdict is missed write              the record lies
-    in Kafka, acknowledged by all replicas verdict            read from belfry.lifecycle; none in
-    time: `NoVerdict` says where the record
+    check              refuses what any worker would refuse, without a record in Kafka
+    expecting          the wait is begun before the write, so no verdict is missed
+    write              the record lies in Kafka, acknowledged by all replicas
+    verdict            read from belfry.lifecycle; none in time: `NoVerdict` says where the record
                        lies, and it is carried out all the same
 
 Each request gets an id, and a verdict names it. So a caller without a verdict may write the same id

@@ -6,8 +6,7 @@
     def expire(event: FiredRecord) -> None: ...
 
     @handlers.on("order.*")              all types that begin so, unless a longer pattern fits
-    @handlers.on("*")                    events that no other pattern fits, also those without a
-    type
+    @handlers.on("*")                    all other events, also those without a type
 
 One event goes to one handler: the one with the most specific pattern.  A handler may be a coroutine
 function where the events are read by `Subscriber.run_async`.

@@ -64,8 +64,9 @@ def read_usage(
     """Usage records, one for each tenant and period, in their order.
 
     Raises:
-        MissingTopic: usage is not metered. TooMuchUsage: the topic has more records than may be
-        looked at. Unavailable: Kafka does not answer, or not in time.
+        MissingTopic: usage is not metered.
+        TooMuchUsage: the topic has more records than may be looked at.
+        Unavailable: Kafka does not answer, or not in time.
     """
     with closing(cluster.consumer(NO_GROUP, tells_ends=True)) as consumer:
         ends = cluster.ends(consumer, topic)

@@ -6,9 +6,10 @@ audit log are those of the API and there is no second way to the data.
 
     asking.py      questions to the API, on behalf of the request for the page
     routes.py      addresses, and how a view becomes an answer: templates, refusals, no key
-    page.py        the result of a view, and the headers of every page posted.py      the fields of
-    forms, and the page they come from words.py       values in words: instants, durations,
-    lateness, payloads overview.py, schedules.py, one_schedule.py, versions.py, editing.py, bulk.py,
+    page.py        the result of a view, and the headers of every page
+    posted.py      the fields of forms, and the page they come from
+    words.py       values in words: instants, durations, lateness, payloads
+    overview.py, schedules.py, one_schedule.py, versions.py, editing.py, bulk.py,
     timeline.py, creating.py, places.py, policies.py, kept.py, hosts.py      the views
 
 **Why the key stays in the tab.**  The key lies in the browser's session storage and goes with each

@@ -1,8 +1,8 @@
 """Calendars of a tenant: their days off, set and forgotten.
 
     GET    …/calendars          all of them, and whether schedules still follow a change
-    PUT    …/calendars/{name}   *Set*: days and weekend replace the present ones DELETE
-    …/calendars/{name}   *Forget*: schedules that heed it keep its days
+    PUT    …/calendars/{name}   *Set*: days and weekend replace the present ones
+    DELETE …/calendars/{name}   *Forget*: schedules that heed it keep its days
 
 The form of a calendar begins with its present days, so that a day is added without typing the
 others again; its name is fixed there, and *Forget* has to be confirmed. Days are dates, apart by

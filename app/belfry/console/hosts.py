@@ -1,8 +1,8 @@
 """Hosts of webhooks that are not posted to, as a part of the deliveries; one is broken and closed.
 
     GET  /v1/delivery-hosts               circuit breakers that are open, by worker
-    POST /v1/delivery-hosts/{host}/break  *Break*: it gets no posts for a while POST
-    /v1/delivery-hosts/{host}/close  *Close*: the next delivery is tried at once
+    POST /v1/delivery-hosts/{host}/break  *Break*: it gets no posts for a while
+    POST /v1/delivery-hosts/{host}/close  *Close*: the next delivery is tried at once
 
 Hosts are shared by all tenants, so only a key that is bound to all of them is shown any, and only
 one of the role `operate` may act.

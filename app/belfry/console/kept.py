@@ -4,11 +4,11 @@ Both lie in topics that all tenants share, and are found there by looking back f
 looks for a bounded time, so a page may be empty while older ones hold more; *Look further back*
 goes on where it ended, with the cursor in its address.
 
-    GET  /v1/rejections, …/rejections   refused requests, why, and where they were received GET
-    …/deliveries                   deliveries that a target has not confirmed yet GET
-    …/dead-letters deliveries that were given up POST …/dead-letters/{id}/replay     *Deliver
-    again*: the same event under the same fire id GET  /v1/delivery-hosts             hosts that are
-    not posted to (`hosts.py`)
+    GET  /v1/rejections, …/rejections   refused requests, why, and where they were received
+    GET  …/deliveries                   deliveries that a target has not confirmed yet
+    GET  …/dead-letters                 deliveries that were given up
+    POST …/dead-letters/{id}/replay     *Deliver again*: the same event under the same fire id
+    GET  /v1/delivery-hosts             hosts that are not posted to (`hosts.py`)
 
 A request that was refused may be anything: the page shows its fields if it can be read, else its
 text, else hex. It enters the page as text, as all values do. Neither view refreshes itself: a look

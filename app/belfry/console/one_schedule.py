@@ -3,10 +3,11 @@
 It answers why a schedule did or did not do something. Each part of the page is a question to the
 API, for the API has no such page:
 
-    its fields, why it waits      GET  …/schedules/{id}, with its last fires its rule and next
-    instants    POST /v1/preview, with the rule as it stands its history                   GET
-    …/schedules/{id}/history, the newest first its payload                   POST /v1/decode, if the
-    payload begins as Avro does which fires lack their end    GET  …/locks, those of this schedule
+    its fields, why it waits      GET  …/schedules/{id}, with its last fires
+    its rule and next instants    POST /v1/preview, with the rule as it stands
+    its history                   GET  …/schedules/{id}/history, the newest first
+    its payload                   POST /v1/decode, if the payload begins as Avro does
+    which fires lack their end    GET  …/locks, those of this schedule
     at which level fires are told GET  …/statistics
 
 Of a history the newest events are asked for: a schedule that fires each second has a million of

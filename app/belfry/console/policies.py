@@ -1,8 +1,8 @@
 """A tenant's policy: paused, resumed and changed under the ETag that was seen.
 
     GET  /v1/tenants/shop      the policy and its ETag; 404: the tenant is treated by the defaults
-    the form                   some of its fields, in groups; an empty one has its default PUT
-    /v1/tenants/shop      the whole policy, with If-Match: the ETag of the form, and a reason
+    the form                   some of its fields, in groups; an empty one has its default
+    PUT  /v1/tenants/shop      the whole policy, with If-Match: the ETag of the form, and a reason
 
 The form shows the fields that people change. Targets, hosts, secrets and the spread go back as they
 were read, or are left out if only the platform sets them, so no credential enters a page. The

@@ -4,8 +4,8 @@ belfry keeps the latest definition alone.  A history tells where each request wa
 topic keeps it for a while, so the last ones can be read there and compared, the newest first.
 
     GET …/schedules/{id}/history     UPDATED, version 4, received at belfry.schedules/1, offset 8
-    GET …/requests/1-8               the request that lies there version 4                        -
-    cron: 0 9 * * *
+    GET …/requests/1-8               the request that lies there
+    version 4                        - cron: 0 9 * * *
                                      + cron: 0 10 * * *
 
 A request that is kept no longer, or came in on another topic, is shown as unknown, and the version

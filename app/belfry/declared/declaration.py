@@ -1,8 +1,8 @@
 """A set of objects that files declare: policies, calendars and schedules of tenants.
 
     set: shop                 # names the set
-    kept_in: shop             # the tenant that keeps the record of the objects that the set has
-    made tenants:
+    kept_in: shop             # the tenant that keeps the record of the set's objects
+    tenants:
       shop:
         policy: {delivery: ENVELOPE, max_pending: 100000}
         calendars: {de: {country: DE-BY, years: [2026, 2030], weekend: [SAT, SUN]}}

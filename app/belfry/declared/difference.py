@@ -5,10 +5,11 @@ record of the set. It neither reads nor writes.
 
     declared   stands              asked before   becomes
     yes        no                  no             CREATE
-    yes        no, it has ended    the same       OVER: it has done its work yes        the same
-    -              UNCHANGED yes        otherwise           -              UPDATE, on the condition
-    of this version no         yes, made by set    -              REMOVE, with --prune no
-    yes, by others      -              nothing
+    yes        no, it has ended    the same       OVER: it has done its work
+    yes        the same            -              UNCHANGED
+    yes        otherwise           -              UPDATE, on the condition of this version
+    no         yes, made by set    -              REMOVE, with --prune
+    no         yes, by others      -              nothing
 
 A delay (``in: 5m``) is not an instant, so an existing schedule cannot be compared with it: it is
 the same if the digest of its definition is the recorded one.

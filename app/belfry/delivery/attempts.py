@@ -4,8 +4,8 @@
     room at the host: so many posts at once                       else  it waits
     the host has no break (`host_breaks.py`)                      else  POSTPONED  nothing is sent
     the host answers these days (`hosts.py`)                      else  POSTPONED  nothing is sent
-    its secret is known, and signs the post                       else  AGAIN posted
-    (`transport.py`)                                             the answer of the host
+    its secret is known, and signs the post                       else  AGAIN
+    posted (`transport.py`)                                             the answer of the host
 
 A delivery's strategy says which targets are tried, and in which order; the first one that takes it
 ends the attempt. A host is told apart by name and port, for the targets of all tenants together, so

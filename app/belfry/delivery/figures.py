@@ -1,7 +1,7 @@
 """Counts of a process that delivers: results of deliveries, and figures of its Kafka clients.
 
-deliveries    reads deliveries and refused retries, and writes follow-up records targets
-writes to topics that are targets
+deliveries    reads deliveries and refused retries, and writes follow-up records
+targets       writes to topics that are targets
 """
 
 from __future__ import annotations

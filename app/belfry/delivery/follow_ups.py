@@ -5,8 +5,8 @@
     step        records
     Delivered   a lifecycle event, if the tenant is told or it took several attempts; an ACK,
                 if an event waits for it
-    Failed      a lifecycle event; the record once more in the topic of given-up deliveries Again
-    a request for a one-shot that fires this very record at the next attempt's instant
+    Failed      a lifecycle event; the record once more in the topic of given-up deliveries
+    Again       a request for a one-shot that fires this very record at the next attempt's instant
 
 The id of a retry is made of fire id, target and attempt, so a retry that is written twice is one
 schedule. All of it is pure: records are values, and the dispatcher writes them.

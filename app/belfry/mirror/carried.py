@@ -4,8 +4,8 @@ Offsets are those of a cluster, so references to one are translated:
 
     row of a schedule       its sequence, by which events of one instant leave in order, becomes one
                             that no offset of the other cluster meets (`store/recovery.py`)
-    identity                stays: it names the source, so that no worker fires on a copy the fence
-    of a          left out: it names this cluster, which may not fire before its own
+    identity                stays: it names the source, so that no worker fires on a copy
+    the fence of a          left out: it names this cluster, which may not fire before its own
       take-over             transaction says from which request on
     request                 gets headers: where and when it was first received, and its offset here
 

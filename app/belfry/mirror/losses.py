@@ -1,15 +1,15 @@
 """The records of a source that were not carried, as a list: requests, and fires.
 
-    requests behind the mark        are unknown here: they had no effect, and will have none fires
-    behind the mark           came out of the source; here they are still to come, unless what
+    requests behind the mark        are unknown here: they had no effect, and will have none
+    fires behind the mark           came out of the source; here they are still to come, unless what
                                     had asked for them was not carried
 
 A fire that comes here as well has the same `belfry-fire-id`, unless its schedule begins here anew:
 requests are carried ahead of their verdicts, and the id counts from where the request lies.
 
     requests   40  41  42 │ 43            mark at 43, and the last manifest before it says 41
-    lost                    43            it has no effect judged anew    41  42
-    what they ask for comes here by the id of where they lie
+    lost                    43            it has no effect
+    judged anew    41  42                 what they ask for comes here by the id of where they lie
 
 Fires are told by the rows of their transactions (`verification/row_fires.py`), which need to know
 how each schedule stood before. Fires without a row are counted, by the manifests.

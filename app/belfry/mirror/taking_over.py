@@ -3,8 +3,8 @@
 With the source, no record is lost:
 
     1  say `leaving`                    a mirror that runs ends
-    2  carry all records                the source's workers still fire 3  fence each of its
-    partitions     its workers are refused; the last row names this cluster, so
+    2  carry all records                the source's workers still fire
+    3  fence each of its partitions     its workers are refused; the last row names this cluster, so
                                         they stop, and so does every worker that is started there
     4  carry the rest, and policies     up to the ends that were asked for after the fence
     5  activate each partition here     its workers, which look every three seconds, fire

@@ -50,7 +50,7 @@ class ServerSettings(SharedSettings):
         ge=0,
         le=600_000,
         description="Longest wait for an answer of the schema registry. Only requests that"
-        " name the schema wait.",
+        " name the schema wait, and later ones of the same tenant.",
     )
     # Where the HTTP port and the port for health are, and how others reach them.
     http_host: str = Field(

@@ -1,8 +1,8 @@
 """One partition of a changelog, transaction by transaction, against the specification.
 
     records ─► rows up to a manifest ─► numbers, epoch, position, watermark (`sequence`)
-                                    ─► fires (`fires`) against pending schedules and outputs ─► the
-                                    schedules that wait now, and how many (`waiting`)
+                                    ─► fires (`fires`) against pending schedules and outputs
+                                    ─► the schedules that wait now, and how many (`waiting`)
 
 A changelog is compacted, and `wholeness.py` says which part is known to be whole.  A transaction of
 which a row may be missing is folded, and counted as not checked.

@@ -3,8 +3,8 @@
 A changelog is compacted, so in its older part rows are missing that a later one has replaced.  Two
 parts are known to be whole:
 
-    from the beginning    while no offset is missing, except void ones behind a pair         where a
-    row and the one that replaced it were both read, compaction has
+    from the beginning    while no offset is missing, except void ones
+    behind a pair         where a row and the one that replaced it were both read, compaction has
                           not come beyond the second: behind it no row is missing (`waiting.py`)
 
 Offsets are void if they never held a row: ends of transactions, and records that were rolled back.

@@ -4,8 +4,8 @@ A caller is bound to tenants and to one role or more; a role includes those befo
 
     read       look at schedules, histories, statistics and the cluster
     schedule   create, change, cancel, pause, resume, trigger, dry-run
-    admin      set the tenants' own fields in policies of the tenants that it is bound to operate
-    if bound to all tenants (`*`): set and remove policies as a whole
+    admin      set the tenants' own fields in policies of the tenants that it is bound to
+    operate    if bound to all tenants (`*`): set and remove policies as a whole
 
 A caller that operates only some tenants is their admin.
 """

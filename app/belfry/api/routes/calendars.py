@@ -1,8 +1,9 @@
 """`/v1/tenants/{tenant}/calendars`: days off that schedules of the tenant heed.
 
-    PUT    …/calendars/{name}   its days, which replace the present ones GET    …/calendars
-    the calendars of a tenant GET    …/calendars/{name}   one of them DELETE …/calendars/{name}   it
-    is forgotten; schedules that have it keep its days
+    PUT    …/calendars/{name}   its days, which replace the present ones
+    GET    …/calendars          the calendars of a tenant
+    GET    …/calendars/{name}   one of them
+    DELETE …/calendars/{name}   it is forgotten; schedules that have it keep its days
 
 A calendar goes the way of all requests, through Kafka, so it has its place among them.  Each
 partition of the tenant keeps it, and tells of its own part.

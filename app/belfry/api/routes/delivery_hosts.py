@@ -1,8 +1,8 @@
 """Hosts of webhooks whose circuit breakers are open, and those that people have broken.
 
-    GET  /v1/delivery-hosts                            facts of each worker that posts to them POST
-    /v1/delivery-hosts/hooks.example:8443/break   nothing is posted there for `minutes` POST
-    /v1/delivery-hosts/hooks.example:8443/close   the next post goes out at once
+    GET  /v1/delivery-hosts                            facts of each worker that posts to them
+    POST /v1/delivery-hosts/hooks.example:8443/break   nothing is posted there for `minutes`
+    POST /v1/delivery-hosts/hooks.example:8443/close   the next post goes out at once
 
 A break is written down before it is answered (`workers/shared_breaks.py`), and the other workers
 are asked to look.  Processes that deliver alone (`--role deliver`) look by themselves, every two

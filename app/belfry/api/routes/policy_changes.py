@@ -4,9 +4,9 @@ The routes of `tenants.py` go through these steps, in this order:
 
     `policy_now`     the policy that the change begins with, read anew where it is compared
     `check_seen`     it is the one that the caller has looked at: else 412 `changed`
-    `check_rights`   the caller may set the changed fields: else 403, with their names `written`
-    the record is acknowledged by all replicas: else 503 `not_written` `followed`       this worker
-    has read it back: else 503 `not_followed`, and it is written
+    `check_rights`   the caller may set the changed fields: else 403, with their names
+    `written`        the record is acknowledged by all replicas: else 503 `not_written`
+    `followed`       this worker has read it back: else 503 `not_followed`, and it is written
 
 Rights are judged by the changed fields and not by the sent ones, so a caller may give a policy back
 as it was shown. Both checks come before the write and in its thread, since they need the latest

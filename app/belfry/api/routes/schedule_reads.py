@@ -1,9 +1,9 @@
 """Routes that show schedules: one of them, a tenant's list, its counts and its ack locks.
 
-    GET …/schedules/{id}     one schedule, with its payload            `lookup.py` GET …/schedules
-    pages, by id or by due instant            `lists.py` GET …/counts             how many are due
-    in each minute           `lists.py` GET …/locks              which fires others wait for
-    `lists.py`
+    GET …/schedules/{id}     one schedule, with its payload            `lookup.py`
+    GET …/schedules          pages, by id or by due instant            `lists.py`
+    GET …/counts             how many are due in each minute           `lists.py`
+    GET …/locks              which fires others wait for               `lists.py`
 
 This module tells FastAPI the questions and the answers; the two modules beside find them. No answer
 is stale: the holder of the partition has to prove that nobody had taken it over

@@ -4,10 +4,10 @@ Reads come from this worker's copy of the topic; a write is answered once this w
 back, and every other worker does so within two seconds.
 
     12:00:00.00  PUT /v1/tenants/shop, by the tenant's own admin
-    12:00:00.00  the topic is read to its end: the change begins with the latest policy 12:00:00.05
-    rights: a field of the platform's would change ─► 403 with its name 12:00:00.06  the policy is
-    written, and acknowledged by all replicas 12:00:00.40  this worker has read it back ─► 200 with
-    the whole policy
+    12:00:00.00  the topic is read to its end: the change begins with the latest policy
+    12:00:00.05  rights: a field of the platform's would change ─► 403 with its name
+    12:00:00.06  the policy is written, and acknowledged by all replicas
+    12:00:00.40  this worker has read it back ─► 200 with the whole policy
 
 Changes through one worker go one after the other. Two workers may be asked at the same moment, and
 then the later record counts, as it does for commands.

@@ -5,9 +5,10 @@ worker that was asked passes the question on as it came, and hands the answer ba
 caller goes along, signed (`internal_token.py`), and so do the headers that only workers use:
 
     belfry-partition   which partition is asked for
-    belfry-after       the offset that has to show: that of the caller's last write belfry-not-held
-    in an answer (421): the partition is not held there, so look for its holder again belfry-lies-at
-    in such an answer: the partition where the tenant's key group lies, to be
+    belfry-after       the offset that has to show: that of the caller's last write
+    belfry-not-held    in an answer (421): the partition is not held there, so look for its holder
+                       again
+    belfry-lies-at     in such an answer: the partition where the tenant's key group lies, to be
                        asked instead; in a question: it is asked so
     traceparent        the span of the caller, if it is traced
 

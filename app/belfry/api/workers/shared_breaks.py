@@ -1,10 +1,10 @@
 """Breaks of hosts, kept in Kafka, so that each process that delivers heeds them and no restart ends
 them.
 
-    12:00:00.00   break x at W1         W1 writes it down, and answers the caller 12:00:00.02   W1
-    asks the workers   they look at once 12:00:01.90   dispatchers           look every two seconds:
-    they stop posting to x 12:05:00.00   W1 is restarted       it reads the notes before it has
-    posted anything for long
+    12:00:00.00   break x at W1         W1 writes it down, and answers the caller
+    12:00:00.02   W1 asks the workers   they look at once
+    12:00:01.90   dispatchers           look every two seconds: they stop posting to x
+    12:05:00.00   W1 is restarted       it reads the notes before it has posted anything for long
 
 The notes are the metadata of offsets of a group that has no members (`<app id>.host-breaks`), for
 partitions of the changelog, as workers' heartbeats are.  So no topic is needed, and no right that a
