@@ -1,5 +1,5 @@
 """The partitions of a worker: taken over, stood by for, read, fired from, and handed on.
 
-Each owned partition is a loop (`owner.py`).  `supervisor.py` brings what runs in line with what the
-group says; `opener.py` opens what an owner or a standby needs.
+Each owned partition is a loop (`owner.py`).  `supervisor.py` starts and ends owners and standbys as
+the group assigns partitions; `opener.py` opens the parts of an owner or a standby.
 """

@@ -1,19 +1,19 @@
-"""Which requests the loop of a partition may take in now: by which clock, and those set aside.
+"""Which requests the loop of a partition may take in now: which clock counts, and those set aside.
 
-**By which clock.**  A request counts from its arrival, so a batch needs an instant at which it
-arrived.  That is the worker's clock while the clock guard trusts it.  Where the guard does not, the
-broker's append time of the batch stands in, so that a bad clock stops the firing and not the taking
-in.  Only records without an append time have to wait, and `Arrivals.problem` says so.
+**The instant of a batch.**  A request counts from its arrival, so a batch needs an instant of
+arrival.  The worker's clock gives it while the clock guard trusts that clock.  Otherwise the
+broker's append time of the batch stands in, so a bad clock stops the firing and not the intake.
+Only records without an append time have to wait, and `Arrivals.problem` says so.
 
     clock trusted     append time     taken in at
     yes               any             the worker's now
     no                yes             the newest append time of the batch
     no                no              it waits
 
-**Those set aside.**  A request whose schema nobody knows yet waits as a row of the engine
-(`engine/aside.py`), while `resolver.py` asks the registry for the schema.  Neither knows the other.
-`take_aside` brings them together once in each step, and lets the loop look again after 20 ms
-instead of a second as long as anything is set aside.
+**Those set aside.**  A request whose schema is not known yet waits as a row of the engine
+(`engine/aside.py`), while `resolver.py` asks the registry for the schema.  These two modules do not
+know each other.  `take_aside` brings them together once in each step.  While anything is set aside,
+the loop looks again after 20 ms instead of a second.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ TIMELESS: Final = (
     "requests wait: this worker's clock is not trusted, and the records have no append time of the"
     " broker's. Set message.timestamp.type=LogAppendTime on the topic, and synchronise the clocks"
 )
-# How long the loop of a partition waits at most: usually, and while a schema is asked for.
+# The longest wait of a partition's loop: usually, and while requests are set aside.
 LONGEST_WAIT_S: Final = 1.0
 LOOK_AGAIN_S: Final = 0.02
 
@@ -62,9 +62,9 @@ class Arrivals:
 def take_aside(
     owned: Owned, effects: Effects | None, now_ms: int | None, time_is_up: Callable[[], bool]
 ) -> Effects | None:
-    """Look after what is set aside, and add what can be taken in to the step's effects.
+    """Look after requests that are set aside, and add those that can be read now to the step.
 
-    Without a clock that is trusted (`now_ms` is None) it goes on to wait.
+    Without a trusted clock (`now_ms` is None) they go on waiting.
     """
     engine, resolver = owned.engine, owned.resolver
     if not (resolver.deferred.any or engine.aside.any):
@@ -76,20 +76,20 @@ def take_aside(
 
 
 def longest_s(owned: Owned) -> float:
-    """How long the loop may wait for what it has to look at."""
+    """How long the loop may wait before it has to look at its work again, in seconds."""
     return LOOK_AGAIN_S if owned.engine.aside.any else LONGEST_WAIT_S
 
 
 def taken_in(owned: Owned, now_ms: float) -> bool:
-    """Whether what the source holds has been taken in, up to an end that is not old.
+    """Whether all requests in the source have been taken in, up to an end that is not old.
 
-    A partition fires after that, or after a while: what waits there may cancel what is due.
+    A partition fires after that, or after a while: a waiting request may cancel a due event.
     `now_ms` is of the monotonic clock.
     """
     position = owned.engine.position
     if not owned.intake.reached(position):
         return False
     if owned.tenant_inputs is not None and not owned.tenant_inputs.caught_up:
-        # What tenants' own topics hold is handed over first, behind what was the end.
+        # Requests in tenants' own topics are handed over first, behind the former end.
         return False
     return owned.intake.fresh(position, now_ms)

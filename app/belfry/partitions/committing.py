@@ -1,11 +1,11 @@
-"""Making a partition's step true, and what follows from how that ends.
+"""Committing a partition's step, and the consequences of each way in which that can end.
 
-    topics and payloads ─► seal ─► commit ─┬ committed   engine, lease and store take it in; told
+    topics and payloads ─► seal ─► commit ─┬ committed   engine, lease and store take it in
                                            ├ Aborted     the engine forgets it: the step once more
                                            └ else        raised: the term is over
 
-The store is written after the commit, never before.  Each commit is also a measurement of the clock
-against the broker's, and of how large a step may be.
+The store is written after the commit, never before.  Each commit also measures the clock against
+the broker's, and shows how large a step may be.
 """
 
 from __future__ import annotations
@@ -54,13 +54,13 @@ class StepCommits:
         self._pace.begin(self._outputs.topics)
 
     def failed(self) -> None:
-        """A step's end is not known: the next ones are smaller."""
+        """The result of a step is not known: the next steps are smaller."""
         self._pace.failed()
 
     def commit(self, owned: Owned, effects: Effects, turned_ms: float) -> bool:
-        """Make a step true; False if it was rolled back and is to be done again.
+        """Commit a step; False if it was rolled back and is to be done again.
 
-        `turned_ms` is when the step began, in monotonic ms.
+        `turned_ms` is the begin of the step, in monotonic ms.
         """
         engine, started_ms = owned.engine, self._clock.monotonic_ms()
         try:
@@ -76,7 +76,7 @@ class StepCommits:
             owned.rolled_back()
             if not error.topics:
                 self._pace.failed()
-            # Without a topic, all of them are looked at, which asks the cluster and takes its time.
+            # Without a topic, all topics are looked at, which asks the cluster and takes its time.
             if error.topics or error.blocked:
                 self._outputs.hold(error.topics)
             self._failures.rolled_back(error)
@@ -105,7 +105,7 @@ class StepCommits:
                 receipt.acknowledged_ms,
                 receipt.acknowledged_at_ms,
             )
-        # Readers see what fired from now on, whatever the step took after it looked at the clock.
+        # Readers see these events only now, however long the step took after its look at the clock.
         since_begin_ms = round(now_ms - turned_ms)
         self._metrics.committed(effects, (now_ms - started_ms) / 1000, since_begin_ms)
         self._worker.committed(effects.lifecycle)

@@ -1,4 +1,4 @@
-"""What a day file changes in rows, part by part: rows that refer to it, or payloads that come back.
+"""Changes of rows by a day file, part by part: rows that refer to it, or payloads that come back.
 
 parts    500 rows   500 rows   200 rows         each is a step, or less where rows are large
          done       at         …
@@ -18,10 +18,11 @@ STEP_BYTES: Final = FILE_BYTES // 4
 
 
 class RowChange:
-    """A change on its way: `back` says that entries of a file come back, else rows refer to it.
+    """A change under way: with `back`, entries of a file come back, else rows refer to it.
 
-    `at` is the part that is done next.  `changed` is how many rows the last step has changed, which
-    counts once it is committed; `damaged` how many payloads were not what they have to be.
+    `at` is the part that is done next.  `changed` is the number of rows that the last step has
+    changed, which counts once it is committed.  `damaged` is the number of payloads that differ
+    from what was put into the file.
     """
 
     def __init__(self, file: DayFile, parts: Sequence[Sequence[Any]], *, back: bool) -> None:
@@ -34,7 +35,7 @@ class RowChange:
 
 
 def parts_of(rows: Sequence[Any]) -> Sequence[Sequence[Any]]:
-    """As much at once as a step changes: bounded by number, and by bytes."""
+    """The rows in parts, each as large as one step may change: bounded by number, and by bytes."""
     found, size = list[list[Any]]([[]]), 0
     for row in rows:
         held = len(row.record if isinstance(row, PutAside) else row.payload)
@@ -47,7 +48,7 @@ def parts_of(rows: Sequence[Any]) -> Sequence[Sequence[Any]]:
 
 
 def filed(gathered: Gathered, file: DayFile) -> tuple[bytes, list[PutAside]]:
-    """The bytes of a file of what was gathered, and the rows that are to refer to it."""
+    """The bytes of a file of the gathered rows, and these rows as references to the file."""
     payloads = [payload_in(record) for _, record in gathered.rows]
     data, offsets = encode_file(zip([name for name, _ in gathered.rows], payloads, strict=True))
     rows = zip(gathered.rows, offsets, payloads, strict=True)

@@ -1,8 +1,8 @@
-"""Walks through a partition's rows: which file has to be read, and what is worth a file.
+"""Walks through a partition's rows: which file has to be read, and which rows are worth a file.
 
-    near    what something due waits for, or a request asks back,
-            then what is due within a day                                     a file to be read
-            with nothing that may go also what is paused, for then all comes back
+    near    files that a due schedule waits for, or a request asks back,
+            then those of rows due within a day                               a file to be read
+            where no rows go into files, also those of paused rows: all come back
     far     from the first whole day behind the days that are set, day by day  rows for a file
 
 A turn takes some rows of a walk.  Behind the last one it rests, and begins anew.  A file that was
@@ -20,20 +20,20 @@ from belfry.store.layout.day_reference import DAY_MS, DayFile
 AHEAD_MS: Final = DAY_MS
 # Rows that a turn looks at.
 LOOK_ROWS: Final = 1_000
-# A day with less than this ahead of it is not worth a file yet.
+# A day with fewer bytes of payload than this is not worth a file yet.
 LEAST_FILE_BYTES: Final = 64_000
-# Between two walks through what is near, and far.
+# The time between two walks through near rows, and through far ones.
 NEAR_EVERY_MS: Final = 10_000.0
 FAR_EVERY_MS: Final = 600_000.0
-# What failed is tried again after so long, and a file that was read is not read again before.
+# A failure is tried again after so long, and a file that was read is not read again before.
 RETRY_MS: Final = 10_000.0
 _BEGIN: Final = Place()
 
 
 class Walks:
-    """Where both walks of one partition are; instants are monotonic ms but for `wall_ms`.
+    """The positions of both walks of one partition; instants are monotonic ms but for `wall_ms`.
 
-    With `after_days` 0 nothing is far, and all is near.
+    With `after_days` 0 no row is far, and all are near.
     """
 
     def __init__(self, after_days: int) -> None:
@@ -41,13 +41,13 @@ class Walks:
         self._near: Place | None = _BEGIN
         self._far: Place | None = _BEGIN
         self._near_again_ms = self._far_again_ms = 0.0
-        # Behind which paused row the walk is, None where it is not among them.
+        # The paused row that the walk has reached, None where it is not among paused rows.
         self._paused: bytes | None = None
         self._gathered = Gathered()
         self._not_before: dict[DayFile, float] = {}
 
     def wanted(self, rows: DayFileRows, now_ms: float, wall_ms: int) -> DayFile | None:
-        """The file to be read next, as far as this turn sees."""
+        """The file to be read next, if this turn finds one."""
         for file in [each for each, at_ms in self._not_before.items() if at_ms <= now_ms]:
             del self._not_before[file]
         asked_for = *rows.awaited, *rows.recalled
@@ -67,11 +67,11 @@ class Walks:
         return found
 
     def has_read(self, file: DayFile, now_ms: float) -> None:
-        """A file was asked for; whatever came of it, it has its turn again later."""
+        """A file was asked for; whether it was read or not, it has its turn again later."""
         self._not_before[file] = now_ms + RETRY_MS
 
     def gathered(self, rows: DayFileRows, now_ms: float, wall_ms: int) -> Gathered | None:
-        """Gather on; what is worth a file now, if anything is."""
+        """Gather on; returns the rows that are worth a file now, or None."""
         if not self._after_days or now_ms < self._far_again_ms:
             return None
         first = day_after(wall_ms, self._after_days)
@@ -84,6 +84,6 @@ class Walks:
         return found if found.bytes >= LEAST_FILE_BYTES else None
 
     def failed(self, now_ms: float) -> None:
-        """A file was not written: what it was for is gathered again, with the next walk."""
+        """A file was not written: its rows are gathered again, with the next walk."""
         self._far, self._far_again_ms = None, now_ms + RETRY_MS
         self._gathered = Gathered()

@@ -1,20 +1,20 @@
 """Day files of one partition: payloads that are due far ahead go there, and come back in time.
 
-    every turn    what something due waits for is read first, then what is due within a day
+    every turn    a file that a due schedule waits for is read first, then files of the next day
                   else the rows further ahead are gathered, day by day
     far ahead     gathered ─► written, and read back ─► put aside, some hundred rows a step
     within a day  the file that the next such row names ─► read whole ─► put back, the same way
 
-A turn is a moment of the partition's loop; what the store is asked for runs in a thread, and the
-partition fires meanwhile.  Some hundred rows are changed in a step, a step or so each tenth of a
-second, so that nothing due waits for it.
+A turn is a moment of the partition's loop.  The store is asked in a thread, and the partition fires
+meanwhile.  A step changes some hundred rows, about one step each tenth of a second, so that no due
+event waits for it.
 
-Where the store is away, what is far ahead stays in its row, and nothing is lost.  What is to come
-back is asked for again and again; what it is needed for fires as soon as it is there, late and
-whole.  A file that cannot be read, or is not what was written, holds up no other.
+Where the store is away, payloads due far ahead stay in their rows, and nothing is lost.  A file
+that is to come back is asked for again and again; schedules that need it fire as soon as it is
+there, late and whole.  A file that cannot be read, or was changed, holds up no other.
 
 A step that was rolled back is done again: a part of a file counts as done once a look at it finds
-nothing that is left to be changed.
+no row that is left to be changed.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ from belfry.store.layout.day_files import Entry, read_file
 from belfry.store.layout.day_reference import DayFile
 from belfry.telemetry.day_file_metrics import DayFileMetrics
 
-# Parts of a change that a turn goes through where nothing is left to be done.
+# Parts of a change that a turn looks through until it finds one with rows to change.
 LOOK_PARTS: Final = 4
 # Between turns: where rows are changed, where it only looks, and while the store is asked.
 TURN_MS: Final = 100.0
 LOOK_MS: Final = 250.0
 SOON_MS: Final = 20.0
-# So many questions that have not ended in time are left behind: a silent store is asked no more.
+# While so many questions are left behind without an end, a silent store is asked no further one.
 MOST_LEFT: Final = 3
 RUNBOOK: Final = "docs/runbooks/BelfryDayFilesNotRead.md"
 
@@ -51,9 +51,9 @@ log = structlog.get_logger(__name__)
 
 
 class DayFileTurns:
-    """What one partition does about day files; belongs to the thread of its loop.
+    """The turns of one partition for its day files; belongs to the thread of its loop.
 
-    Instants are monotonic ms but for `wall_ms`.  `after_days` 0: nothing goes, all comes back.
+    Instants are monotonic ms but for `wall_ms`.  With `after_days` 0 all payloads come back.
     """
 
     def __init__(
@@ -65,7 +65,7 @@ class DayFileTurns:
         failpoint: Callable[[str], None] = lambda _step: None,
     ) -> None:
         self._failpoint = failpoint
-        # Questions that nobody waits for any longer, and that have not ended.
+        # Questions whose answer is not awaited any longer, and that have not ended.
         self._left: list[Asked[Any]] = []
         self._asked: Asked[bytes | None] | None = None
         self._store = store
@@ -76,7 +76,7 @@ class DayFileTurns:
         self.begin()
 
     def begin(self) -> None:
-        """A term of ownership begins: what an earlier one was about to do is forgotten."""
+        """A term of ownership begins: unfinished work of an earlier one is forgotten."""
         self._next_ms = 0.0
         self._walks = Walks(self._after_days)
         self._leave_behind()
@@ -98,7 +98,7 @@ class DayFileTurns:
         now_ms: float,
         ask_wall_ms: Callable[[], int],
     ) -> Effects | None:
-        """The effects of the step with what is to be done now."""
+        """The effects of the step, with the work on day files that is to be done now."""
         if now_ms < self._next_ms:
             return effects
         self._next_ms, wall_ms = now_ms + TURN_MS, ask_wall_ms()
@@ -113,7 +113,7 @@ class DayFileTurns:
         self._look(engine, now_ms, wall_ms)
         return effects
 
-    # -- what is to be done ----------------------------------------------------------------------
+    # -- the next file ---------------------------------------------------------------------------
 
     def _look(self, engine: PartitionEngine, now_ms: float, wall_ms: int) -> None:
         """Find a file to be read, or gather for one to be written."""
@@ -134,7 +134,7 @@ class DayFileTurns:
         self._filed = file, rows
         self._asked = Asked(lambda: self._store.write(file, data))
 
-    # -- what the store has said -----------------------------------------------------------------
+    # -- the store's answers ---------------------------------------------------------------------
 
     def _answered(self, engine: PartitionEngine, asked: Asked[bytes | None], now_ms: float) -> None:
         written, read = self._filed, self._read
@@ -146,7 +146,7 @@ class DayFileTurns:
             self._has_read(engine, read, asked, now_ms)
 
     def _leave_behind(self) -> None:
-        """Ask no more after what the store was asked; what never ends is counted."""
+        """Do not wait for the store's answer any longer; questions that never end are counted."""
         if self._asked is not None and not self._asked.ended:
             self._left.append(self._asked)
         self._asked = None
@@ -187,7 +187,7 @@ class DayFileTurns:
             return
         self._metrics.files("read_failed")
         self._log.error(
-            "a day file cannot be read back: what is due of it waits",
+            "a day file cannot be read back: schedules that need it wait",
             file=self._store.path_of(file), reason=named(error)[:300], setting="BELFRY_DAY_STORE",
             awaited=file in engine.day_files.awaited, to_do=RUNBOOK,
         )  # fmt: skip
@@ -197,7 +197,7 @@ class DayFileTurns:
     def _go_on(
         self, engine: PartitionEngine, change: RowChange, now_ms: float, wall_ms: int
     ) -> Effects | None:
-        """Do the next part of a change that has something left to do; None where there is none."""
+        """Do the next part of a change that has rows left to change; None where no part has."""
         for part in change.parts[change.at : change.at + LOOK_PARTS]:
             if change.back:
                 effects = engine.put_back(wall_ms, change.file, part)
@@ -223,7 +223,7 @@ class DayFileTurns:
         if change.damaged:
             self._metrics.files("damaged")
             self._log.error(
-                "payloads in a day file are not what was put there: their schedules wait",
+                "payloads in a day file differ from those put there: their schedules wait",
                 file=self._store.path_of(change.file), payloads=change.damaged,
                 to_do=RUNBOOK,
             )  # fmt: skip
@@ -232,7 +232,7 @@ class DayFileTurns:
 
 
 def turns_of(given: PartitionDependencies, partition: int) -> DayFileTurns | None:
-    """What a partition does about day files, None where no store is set for them."""
+    """The turns of a partition for its day files, None where no store is set for them."""
     if given.day_store is None:
         return None
     after_days = given.settings.day_store_after_days

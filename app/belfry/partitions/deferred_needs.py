@@ -1,20 +1,20 @@
-"""Needs that hold no batch up: only what is set aside waits for them, and here is what came of it.
+"""Needs that hold no batch up: only requests that are set aside wait for them.
 
     a batch has waited long enough   ─┐              ┌─► settled: its schema is known
-    a former owner had set it aside  ─┼─► deferred ──┼─► refused, for all that its lane holds
-    it is set aside, yet forgotten   ─┘              └─► forgotten, once its lane holds nothing
+    a former owner had set it aside  ─┼─► deferred ──┼─► refused, for all requests of its lane
+    it is set aside, yet forgotten   ─┘              └─► forgotten, once its lane has no request
 
-A *need* is a lane of requests and a schema, as `resolver.py` says.  One that is deferred is looked
-at from time to time, for as long as the engine has something set aside in its lane
-(`engine/aside.py`).  A refusal holds as long: two requests of a lane that need the same schema have
-the same answer, whatever batches come in between.  With the lane, both are forgotten, and the next
-one that needs the schema later is looked at anew.
+A *need* is a lane of requests and a schema, as `resolver.py` says.  A deferred need is looked at
+from time to time, while the engine has requests of its lane set aside (`engine/aside.py`).  A
+refusal holds as long: two requests of a lane that need the same schema have the same answer,
+whatever batches come in between.  Once no request of the lane is set aside, needs and refusals are
+forgotten, and a later request that needs the schema is looked at anew.
 
-Where a partition only forwards, nothing is ever set aside.  So what is deferred stays until it is
-settled or refused: it is looked up for those that come later.
+Where a partition only forwards, nothing is ever set aside.  So a deferred need stays until it is
+settled or refused: the lookup serves requests that come later.
 
 Thousands of needs may be deferred, and the partition's thread fires as well.  So a look at them
-takes those on which something depends now, and some of the others in turn.
+takes the needs of waiting requests, and some of the others in turn.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ from belfry.schedules.rejections import Rejection
 from belfry.store.layout.aside import Waits
 from belfry.wire.requests import RequestReader
 
-# So many are looked at in turn, besides what is looked up and what comes first in its lane.
+# So many are looked at in turn, besides those under way and those of the heads of lanes.
 MOST_IN_TURN: Final = 250
 
 
 class DeferredNeeds:
-    """What is deferred for one partition, since when, and what is refused of it.
+    """The deferred needs of one partition, since when they wait, and the refused ones.
 
     Instants are seconds of a monotonic clock. `forwards`: nothing can be set aside here.
     """
@@ -50,22 +50,22 @@ class DeferredNeeds:
 
     @property
     def needs(self) -> Collection[Need]:
-        """Those that are not settled."""
+        """Needs that are not settled."""
         return self._since.keys()
 
     @property
     def refused(self) -> Mapping[Need, Rejection]:
-        """Those that are refused, and why."""
+        """Needs that are refused, and why."""
         return self._refused
 
     @property
     def any(self) -> bool:
-        """Whether something is deferred, or refused until nothing of its lane is set aside."""
+        """Whether a need is deferred, or refused while requests of its lane are set aside."""
         return bool(self._since or self._refused)
 
     @property
     def lanes(self) -> set[bytes]:
-        """Lanes in which somebody waits already."""
+        """Lanes in which requests wait already."""
         return {lane for lane, _ in self._since}.union(self._lanes)
 
     def since(self, need: Need) -> float | None:
@@ -73,23 +73,23 @@ class DeferredNeeds:
         return self._since.get(need)
 
     def add(self, need: Need, since: float) -> None:
-        """Defer a need of a batch that began to wait for it then."""
+        """Defer a need of a batch that has waited for it since this instant."""
         self._since[need] = since
 
     def take_over(self, waits: Iterable[Waits], now: float) -> None:
-        """Defer what a former owner's requests need: all of it as of now, not one by one."""
+        """Defer the needs of a former owner's requests: all of them as of now, not one by one."""
         for need in self._needs_of(waits):
             self._since.setdefault(need, now)
 
     def look(self, heads: Sequence[Waits], looked_up: Iterable[Need], now: float) -> list[Need]:
-        """What to look at now: what heads need, what is looked up, and some of the others in turn.
+        """The needs to look at now: those of heads, those under way, and some others in turn.
 
         `heads` are the first requests of all lanes that have something set aside.
         """
         self._lanes = frozenset(waits.lane for waits in heads)
         needed = list(self._needs_of(heads))
         for need in needed:
-            # What was forgotten is looked up once more.
+            # A need that was forgotten is looked up once more.
             if need not in self._refused:
                 self._since.setdefault(need, now)
         some = list(islice(self._since, MOST_IN_TURN))
@@ -99,28 +99,28 @@ class DeferredNeeds:
         return [need for need in dict.fromkeys(first) if need in self._since]
 
     def settled(self, need: Need) -> None:
-        """Its schema is known; nothing happens where it was not deferred."""
+        """The schema of a need is known; nothing happens where the need was not deferred."""
         self._since.pop(need, None)
 
     def refuse(self, need: Need, rejection: Rejection) -> bool:
-        """Refuse a need, if it is deferred; whether it was."""
+        """Refuse a need if it is deferred; returns whether it was."""
         if self._since.pop(need, None) is None:
             return False
         self._refused[need] = rejection
         return True
 
     def forget_lanes(self) -> None:
-        """Forget what was decided for lanes in which nothing is set aside any more."""
+        """Forget needs and refusals of lanes in which no request is set aside any more."""
         kept = (self._refused,) if self._forwards else (self._since, self._refused)
         for needs in kept:
             for need in [need for need in needs if need[0] not in self._lanes]:
                 del needs[need]
         while len(self._refused) > MOST_RECORDS:
-            # What is still set aside for it is looked up once more.
+            # For requests that are still set aside for it, it is looked up once more.
             del self._refused[next(iter(self._refused))]
 
     def _needs_of(self, waits: Iterable[Waits]) -> Iterator[Need]:
-        """What those that are set aside need and nobody knows yet."""
+        """The needs of requests that are set aside whose schemas are not known yet."""
         for lane, record, _ in waits:
             reference = self._reader.unknown_schema(record)
             if reference is not None:

@@ -4,9 +4,9 @@
                              └─ not yet ─► rolled back ─► steps that only fire ─► stored, or away
                                                           └► the same requests once more
 
-So a slow store holds up the intake of a partition, for half a second at most, and no event.  When
-the requests are taken in again their payloads are known to be stored, or the engine refuses them
-since the store is away.
+So a slow store holds up the intake of a partition, for half a second at most, and never an event.
+When the requests are taken in again, their payloads are known to be stored, or the engine refuses
+them because the store is away.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from belfry.outputs.payload_store import PayloadStore
 from belfry.outputs.payload_writing import Writing
 from belfry.partitions.term import Owned
 
-# For so long a step waits itself, which is less work than to do it again.
+# A step itself waits for so long, which is less work than to do the step again.
 SOON_S: Final = 0.005
 
 
 class EarlyPayloads:
-    """What one partition waits for; belongs to its thread."""
+    """The writing of payloads that one partition waits for; belongs to its thread."""
 
     def __init__(self, store: PayloadStore) -> None:
         self._store = store
@@ -41,7 +41,7 @@ class EarlyPayloads:
         return False
 
     def puts_off(self, owned: Owned, effects: Effects | None) -> bool:
-        """Roll a step back that claims what is not stored yet; whether it was."""
+        """Roll back a step whose payloads are not stored yet; returns whether it was."""
         if effects is None or not effects.objects:
             return False
         self._writing = self._store.begin(effects.objects)

@@ -1,16 +1,16 @@
-"""What ends the terms of a partition's ownership, and what follows: a line in the log, and a pause.
+"""Failures that end the terms of a partition's ownership: they cause a log line and a pause.
 
-For the log, `/healthz/ready`, and the code that decides whether the worker is fit.  Four kinds
-differ:
+The log and `/healthz/ready` show these failures, and they decide whether the worker is fit.  There
+are four kinds:
 
     what ended the term                       pause    speaks against this worker
     an unknown result, any other failure      0.5 s    yes, from the first one to the next commit
-    a topic that may not be written to        none     yes; what needs the topic waits
-    a contradiction: somebody has to choose   3 s      no, another worker would meet the same
+    a topic that may not be written to        none     yes; events for the topic wait
+    a contradiction: an operator must choose  3 s      no, another worker would meet the same
     schedules that others can fire            1 s      no, it waits for the group to share anew
 
-Where rows of the local store were found to be wrong, the next term begins without them: it would
-only fail in the same way.
+Where rows of the local store were found to be wrong, the next term begins without them: with them
+it would only fail in the same way.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ from belfry.telemetry.limited import LimitedLogger
 
 PAUSE_AFTER_ABORT_S: Final = 0.05
 PAUSE_AFTER_ERROR_S: Final = 0.5
-# How often a partition that waits for somebody's choice looks whether it was made.
+# How often a partition that waits for an operator's choice looks whether it was made.
 PAUSE_CONTRADICTED_S: Final = 3.0
-# How often one that was left to others is looked at, until the group has shared anew.
+# How often a partition that was left to others is looked at, until the group has shared anew.
 PAUSE_LEFT_S: Final = 1.0
 
 
 class Failures:
-    """What has failed in one partition, since when, and how long to wait for the next try.
+    """The present failure of one partition, since when, and how long to wait for the next try.
 
-    One thread writes.  `problem`, in words or empty, and `since_ms`, monotonic milliseconds or
-    None while nothing speaks against this worker, may be read by any other.
+    One thread writes.  Any other may read `problem`, in words or empty, and `since_ms`, monotonic
+    milliseconds or None while nothing speaks against this worker.
     """
 
     def __init__(self, log: Any, clock: SystemClock) -> None:
@@ -47,7 +47,7 @@ class Failures:
         self.since_ms: float | None = None
         self._log = log
         self._clock = clock
-        # A fault that stays would write a line a second; these say the first few and then sums.
+        # A lasting fault would write a line a second; the logger writes the first few, then sums.
         self._faults = LimitedLogger(log, clock=lambda: clock.monotonic_ms() / 1000)
         self._blocked = self._left = False
         self._pause_s = PAUSE_AFTER_ERROR_S
@@ -55,7 +55,7 @@ class Failures:
     def ended(self, error: Exception, owned: Owned | None = None) -> None:
         """A term has ended with an error, and the partition is to be taken over anew.
 
-        `owned` is what the term had open: rows that were found to be wrong are not used again.
+        `owned` is the open state of the term: rows that were found to be wrong are not used again.
         """
         if owned is not None:
             owned.failed(error)
@@ -94,16 +94,16 @@ class Failures:
         )
 
     def committed(self) -> None:
-        """A step was committed: whatever failed before, this worker can do its work."""
+        """A step was committed: in spite of earlier failures this worker can do its work."""
         self.since_ms, self._left = None, False
 
     def was_blocked(self) -> bool:
-        """Whether the last term ended with a topic that may not be written to; said once."""
+        """Whether the last term ended by a topic that may not be written to; True only once."""
         blocked, self._blocked = self._blocked, False
         return blocked
 
     def pause(self, wait: Callable[[float], object]) -> None:
-        """Let some time pass, by `wait` (seconds), before the partition is taken over again."""
+        """Pause before the partition is taken over again; `wait` lets some seconds pass."""
         if self._pause_s:
             wait(self._pause_s)
 
@@ -113,9 +113,9 @@ class Failures:
 
 
 def _problem(error: Exception) -> str:
-    """What an error says to people."""
+    """The text of an error for people."""
     if isinstance(error, BadMark):
-        # Kafka does answer.
+        # Kafka answers, so only the mark is to blame.
         return str(error)
     away = isinstance(error, ConnectionError) and str(error)
     return f"Kafka does not answer: {error}" if away else named(error)

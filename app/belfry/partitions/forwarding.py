@@ -1,9 +1,9 @@
-"""Taking requests in from a partition that is no schedule's home.
+"""Taking requests in from a partition that holds no schedules.
 
 The number of homes is fixed by the changelog. Partitions that are added to the source later only
 take requests: their owner re-routes each one, and the position moves in the same transaction, as an
 offset of a consumer group that has no members. `open` fences the former owner first, so the
-position that is read then is settled.
+position that is read after that is final.
 
     four homes, and partition 4 was added to the input later; tenant shop is at home on partition 2
     12:00:00.000  a client that counts five partitions writes a request of shop to 4, offset 17
@@ -14,11 +14,11 @@ position that is read then is settled.
 A kill before the commit leaves position and request as they were, so the request is sent on once.
 No schedule lives here, so there is no changelog, no store, and nothing fires.
 
-Where the changelog gets the partition as well (`belfry rebalance grow`), its first owner that keeps
-state fences who sent its requests on, and says beside the position that this is over. A worker
-whose broker has not heard of the changelog's partitions yet reads that, and sends nothing on again.
-A release that does not know of growth reads the position alone: it is none that a log can reach, so
-such a worker, back from a long pause, sends nothing on again either.
+The changelog may get the partition as well (`belfry rebalance grow`). Then its first owner that
+keeps state fences the owner that sent its requests on, and notes beside the position that sending
+on is over. A worker whose broker has not heard of the changelog's partitions yet reads that note,
+and sends nothing on again. A release that does not know of growth reads the position alone: no log
+can reach that position, so such a worker, back from a long pause, sends nothing on again either.
 """
 
 from __future__ import annotations
@@ -34,18 +34,18 @@ from belfry.kafka.fetch_position import Where
 from belfry.kafka.step_producer import ProducerSurroundings, Receipt
 from belfry.kafka.transactions import COMMIT_S, PartitionProducer
 
-# Seconds for the group's coordinator to say a position.
+# Seconds for the group's coordinator to answer with a position.
 COMMITTED_S: Final = 10.0
-# Offsets of a group without members are forgotten after some days: say them again now and then.
+# Kafka forgets offsets of a group without members after some days: commit them again now and then.
 RENEW_MS: Final = 3_600_000.0
-# What is said beside the position where nothing is sent on any more, and from which offset on.
+# The note beside the position where nothing is sent on any more; the first such offset follows.
 OVER: Final = "holds schedules from "
-# The position itself then: no log has it, so who reads it alone stops there.
+# The position in that case: no log has it, so a worker that reads it alone stops there.
 BEYOND: Final = 2**62
 
 
 class SentOn(NamedTuple):
-    """Up to which offset requests were sent on; `over`: the partition has held schedules since."""
+    """Requests before `offset` were sent on; `over`: the partition has held schedules since."""
 
     offset: int
     over: bool = False
@@ -54,8 +54,8 @@ class SentOn(NamedTuple):
 class ForwardingProducer(PartitionProducer):
     """A producer that keeps a source position instead of a changelog.
 
-    Its transactional id ends with the partition, as that of each owner does; what stands before is
-    the name of the group.
+    Its transactional id ends with the partition, as that of each owner does; the part before is the
+    name of the group.
     """
 
     def __init__(
@@ -76,7 +76,7 @@ class ForwardingProducer(PartitionProducer):
         return self._clock.wall_ms()
 
     def end_at(self, offset: int) -> None:
-        """Say that from this offset on nothing is sent on; behind `open`, and nothing follows."""
+        """Note that from this offset on nothing is sent on; the only call after `open`."""
         topic, over = self._output_topics.schedules, f"{OVER}{offset}"
         place = TopicPartition(topic, self._partition, BEYOND, over)
         try:
@@ -92,7 +92,7 @@ class ForwardingProducer(PartitionProducer):
         return Receipt(0, sent_ms, None, *self._clock.both_ms())
 
     def close(self) -> None:
-        """Give producer and group up."""
+        """Close the producer and the member of the group."""
         super().close()
         self._member.close()
 
@@ -108,7 +108,7 @@ def _connection(properties: dict[str, Any]) -> dict[str, Any]:
 
 
 class TenantInputProducer(ForwardingProducer):
-    """Commits the positions of many topics with what is handed over."""
+    """Commits the positions of many topics with the requests that are handed over."""
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
@@ -121,7 +121,7 @@ class TenantInputProducer(ForwardingProducer):
 
 
 def committed_position(properties: dict[str, Any], topic: str, partition: int) -> SentOn | None:
-    """The position that the last owner committed, or None for none."""
+    """The position that the last owner committed, None where there is none."""
     consumer = librdkafka.Consumer({**properties, "isolation.level": "read_committed"})
     try:
         found = consumer.committed([TopicPartition(topic, partition)], COMMITTED_S)[0]

@@ -1,12 +1,12 @@
 """Counts and gauges of the partitions' loops, kept by one transaction at a time.
 
-A step counts when it has been committed, and never before: what is rolled back shows in no figure.
-So a counter of fires is the number of events that readers have seen, as far as this process
-committed them. Counters begin at 0 with the process; `belfry verify` and the manifests know what
-was before.
+A step counts when it has been committed, and never before: a step that is rolled back shows in no
+figure. So a counter of fires is the number of events that readers have seen, as far as this process
+committed them. Counters begin at 0 with the process; `belfry verify` and the manifests know earlier
+events.
 
-One object serves all partitions of a worker. A lock keeps the counts of one step together, for a
-scrape may come at any moment.
+One object serves all partitions of a worker. A lock keeps the counts of one step together, because
+a scrape may come at any moment.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from belfry.telemetry.tracing import Tracing
 
 log = structlog.get_logger(__name__)
 
-# Outcomes of fires and deliveries, which are no verdicts of requests.
+# Outcomes of fires and deliveries, which are not verdicts of requests.
 NOT_OF_REQUESTS: Final = frozenset(
     {Outcome.FIRED, Outcome.MISSED, Outcome.COMPLETED, Outcome.DELIVERED, Outcome.FAILED}
 )
@@ -47,22 +47,23 @@ class Gauges:
     ) -> None:
         """`wall_ms` is the clock by which the history forgets fires; None: they are not counted."""
         self._metrics = metrics
-        # What fired in each hour, until the history takes it.
+        # The fires of each hour, until the history takes them.
         self.fire_hours = None if wall_ms is None else FireHours(wall_ms)
         # None where nothing is traced.
         self._tracing = tracing
         self._lock = machine.Lock()
         self._clients: dict[str, ClientFigures] = {}
-        # A zone that is missing may hold back thousands: the first few are named, then sums.
+        # A missing zone may hold back thousands of schedules: the log names the first few, then
+        # sums.
         self._faults = LimitedLogger(log)
 
     @property
     def traces(self) -> bool:
-        """Whether engines are to tell of requests and fires that are sampled."""
+        """Whether engines are to report sampled requests and fires."""
         return self._tracing is not None
 
     def committed(self, effects: Effects, seconds: float, since_begin_ms: int = 0) -> None:
-        """Count a committed step, and have what is sampled of it traced.
+        """Count a committed step, and trace its sampled requests and fires.
 
         Its transaction took so many seconds; the step began `since_begin_ms` before its end.
         """
@@ -94,7 +95,7 @@ class Gauges:
                 log.info("a key group has moved", **about)
 
     def _count_fires(self, effects: Effects, since_begin_ms: int) -> None:
-        """Count what fired, what was given up and what is held back; with the lock."""
+        """Count the events that fired, were given up or are held back; with the lock."""
         missed, completed = (
             effects.outcomes[Outcome.MISSED],
             effects.outcomes[Outcome.COMPLETED],
@@ -109,7 +110,7 @@ class Gauges:
             self._metrics.steps.unreadable(len(effects.unreadable))
             self._tell_unreadable(effects.unreadable)
         for where in effects.failed_checks:
-            told = "a request was refused, or a schedule passed over, for a fault of belfry"
+            told = "a request was refused, or a schedule passed over, because of a fault of belfry"
             self._faults.error("check failed", told, where=where)
         if effects.drained:
             self._metrics.steps.drained([each.late_ms for each in effects.drained])
@@ -142,16 +143,16 @@ class Gauges:
 
     @property
     def checkpoints(self) -> CheckpointMetrics:
-        """What counts checkpoints and restores; it locks by itself."""
+        """The counts of checkpoints and restores; they have a lock of their own."""
         return self._metrics.checkpoints
 
     @property
     def day_files(self) -> DayFileMetrics:
-        """What counts day files; it locks by itself."""
+        """The counts of day files; they have a lock of their own."""
         return self._metrics.day_files
 
     def payloads(self, outcome: str, objects: int) -> None:
-        """Count large payloads by what became of them at their store."""
+        """Count large payloads by their outcome at their store."""
         with self._lock:
             self._metrics.payloads(outcome, objects)
 
@@ -168,7 +169,7 @@ class Gauges:
         self._metrics.probe_lateness(late_ms)
 
     def foreign(self, topic: str, records: int) -> None:
-        """Count records that nobody of belfry wrote, by one of its topics."""
+        """Count records in a topic of belfry's that belfry did not write."""
         with self._lock:
             self._metrics.foreign(topic, records)
 

@@ -1,14 +1,14 @@
-"""What the owner of a partition does about read leases, from term to term.
+"""The read leases of a partition's owner, from term to term.
 
 An owner may answer reads for `LEASE_MS` after each commit (`engine/read_lease.py`). So a successor
-changes nothing until its predecessor's lease is over for certain (`outwait`), and an owner lets its
-own one end before the group moves partitions, so that no successor has to wait.
+changes nothing until its predecessor's lease is over for certain (`outwait`). An owner lets its own
+lease end before the group moves partitions, so that no successor has to wait.
 
     12:00:00.000  W1 commits, and its manifest says that a lease runs: reads until 12:00:00.800
     12:00:00.100  W1 is cut off from Kafka, and goes on answering reads, rightly so
     12:00:00.300  W2 fences W1, and commits its first manifest, which changes nothing
     12:00:01.000  a second after W1's manifest was appended: W2 takes in and fires
-    12:00:01.000  W1's lease is over for 200 ms, so no read of W1 is older than what W2 does
+    12:00:01.000  W1's lease is over for 200 ms, so no read of W1 is older than the changes of W2
 
 Both append times are the broker's, so the two workers' clocks need not agree.
 """
@@ -21,15 +21,16 @@ from typing import Final
 from belfry.engine.read_lease import ReadLease
 from belfry.partitions.term import Owned
 
-# Longer than the lease: brokers' clocks differ, and a successor judges by their append times.
+# Longer than the lease, because brokers' clocks differ, and a successor judges by their append
+# times.
 OUTWAIT_MS: Final = 1_000.0
 
 
 class Leasing:
-    """What a partition's runner does about leases, from term to term."""
+    """Grants and outwaits read leases for a partition's runner, from term to term."""
 
     def __init__(self, wake: Callable[[], None]) -> None:
-        """`wake` lets the runner's loop look at what it is wanted for."""
+        """`wake` makes the runner's loop look at whether a commit is wanted."""
         self.wake = wake
         # False while the group moves partitions.
         self.allowed = True
@@ -38,22 +39,23 @@ class Leasing:
         self._own_epoch: int | None = None
 
     def allow(self, allowed: bool) -> None:
-        """Whether reads may be answered within a lease; without one, each waits for a commit.
+        """Set whether reads may be answered within a lease; without one, each waits for a commit.
 
-        Not while the group moves partitions: a successor would have to wait for the lease's end.
+        It is False while the group moves partitions: a successor would have to wait for the lease's
+        end.
         """
         if self.allowed != allowed:
             self.allowed = allowed
             self.wake()
 
     def wants_commit(self, lease: ReadLease) -> bool:
-        """Whether a commit is wanted for no other reason than the lease."""
+        """Whether a commit is wanted for the lease alone."""
         return lease.wanted or (lease.held and not self.allowed)
 
     def begin(self, owned: Owned, now_ms: float) -> bool:
-        """A commit begins; whether its manifest is to say that a lease may run.
+        """A commit begins; returns whether its manifest is to say that a lease may run.
 
-        Its own, or that of a former owner for which this one has yet to wait.
+        That may be its own lease, or one of a former owner that this owner has yet to wait for.
         """
         takes = owned.producer.lease.begin(now_ms, may=self.allowed)
         return takes or self._lent_ms(owned) is not None
@@ -69,15 +71,15 @@ class Leasing:
             owned.lent_ms = None
 
     def _lent_ms(self, owned: Owned) -> int | None:
-        """When the manifest was appended that tells of another owner's lease; None for none."""
+        """The append time of the manifest that tells of another owner's lease; None for none."""
         return None if owned.former_epoch == self._own_epoch else owned.lent_ms
 
 
 def outwait_ms(lent_ms: int | None, appended_ms: int | None) -> float:
-    """How long a new owner has to leave everything as it is, for its predecessor's lease.
+    """How long a new owner may change nothing, in ms, because of its predecessor's lease.
 
-    `lent_ms` is when the broker appended the predecessor's last manifest, None where that says
-    that no lease is held; `appended_ms` is the same of the first manifest of one's own.
+    `lent_ms` is the append time of the predecessor's last manifest, None where that manifest says
+    that no lease is held. `appended_ms` is the append time of the new owner's first manifest.
     """
     if lent_ms is None:
         return 0.0

@@ -1,21 +1,23 @@
-"""What a partition spends on a schema registry: the time of its batches, and lookups.
+"""What a partition may spend on a schema registry: the time of its batches, and lookups.
 
-**Time.**  A batch may wait for answers for a moment, and all batches for a part of the time.
+**Time.**  A batch may wait for answers for a moment, and all batches together for a tenth of the
+time.
 
-**Lookups.**  A tenant has `per_minute` to itself.  Strangers have as many together, since names can
-be made up: a new name must not bring a new budget.  It must not use up that of others either.  So
-the lanes of strangers (`engine/claims.py`) share it in two ways:
+**Lookups.**  A tenant has `per_minute` to itself.  All strangers together have as many, because
+names can be made up: a new name must not bring a new budget.  Nor must a name use up the budget of
+others.  So the lanes of strangers (`engine/claims.py`) share one budget in two ways:
 
-    part      where n lanes have asked within the last minute, each may have an n-th of the budget
-    reserve   a 256th of the budget is there for a lane though others have used up all of it
+    part      where n lanes have asked within the last minute, each may use an n-th of the budget
+    reserve   a 256th of the budget is kept for each lane, though others have used up all of it
 
-    one name asks for ids that nobody knows      60 a minute, as long as nobody else asks
+    one name asks for unknown ids                60 a minute, while no other name asks
     another name begins to ask                   one at once, then 30 a minute for each of them
     200 names ask all the time                   each has one now, and then one in 200 s or more
 
-What a reserve gives counts as used by all, so all lanes together stay within `per_minute` in the
-long run, and 256 lookups more at once.  A lookup that finds a schema of requests is given back, so
-the reserve is enough for who has a schema, even beside 255 lanes that make ids up.
+Lookups from a reserve count against the common budget as well.  So all lanes together stay within
+`per_minute` in the long run, and within 256 lookups more at once.  A lookup that finds a schema of
+requests is given back, so the reserve is enough for a lane with real schemas, even beside 255 lanes
+that make ids up.
 """
 
 from __future__ import annotations
@@ -32,12 +34,12 @@ from belfry.schedules.rejections import Rejection
 from belfry.wire.readings import Reference
 
 MINUTE_MS: Final = 60_000
-# How much of the time batches of a partition may wait for answers in the long run.
+# The part of the time that batches of a partition may wait for answers in the long run.
 SHARE: Final = 0.1
-# Before the name of a lane: what is its own whatever others have used up.
+# The prefix of a lane's reserve among the names of rates.
 RESERVE: Final = b"!"
 
-# What a lookup has used up, to be given back: rates by name, and how much a second each gives.
+# The charges of a lookup, to be given back: names of rates, and what each gives per second.
 Payment = tuple[tuple[bytes, float], ...]
 Ask = Callable[[bytes, Reference], bool]
 
@@ -53,7 +55,7 @@ class WaitBudget:
         self._rested_at = 0.0
 
     def begin(self, now: float) -> float:
-        """Until when to wait, from now on."""
+        """The instant until which to wait from now on."""
         rested_s = now - self._rested_at
         self._left_s = min(self._most_s, self._left_s + rested_s * SHARE)
         self._rested_at = now
@@ -78,12 +80,12 @@ class LookupBudget:
         self.begin(0.0)
 
     def begin(self, now: float) -> None:
-        """It is this instant (seconds); until the next call nobody's budget grows."""
-        # Clocks may begin at nothing, and a reserve is full from the beginning.
+        """It is this instant (seconds); until the next call no budget grows."""
+        # A monotonic clock may begin at 0, and a reserve is full from the beginning.
         self._at_ms = now * 1000 + STRANGERS_LANES * 1000 / self._per_second + MINUTE_MS
 
     def take(self, lane: bytes) -> Payment | None:
-        """One lookup for a lane; None where nothing is left for it."""
+        """Charge one lookup to a lane; None where its budget is used up."""
         if account_of(lane) != NOBODY:
             own = lane, self._per_second
             return self._charge((own,)) if self._room(own) else None
@@ -101,12 +103,12 @@ class LookupBudget:
         return self._charge(paid)
 
     def give_back(self, payment: Payment) -> None:
-        """The lookup has found what is everybody's."""
+        """The lookup has found a schema of requests, which every lane may use."""
         for name, per_second in payment:
             self._rate.take(name, per_second, self._at_ms, -1)
 
     def _asking(self, lane: bytes) -> int:
-        """How many lanes of strangers have asked within a minute, with this one now."""
+        """How many lanes of strangers have asked within a minute, this one included."""
         self._asked[lane] = self._at_ms
         since_ms = self._at_ms - MINUTE_MS
         return sum(at_ms > since_ms for at_ms in self._asked.values())
@@ -121,21 +123,21 @@ class LookupBudget:
 
 
 class PaidLookups:
-    """What is looked up for one partition, and what that has used up; for one turn at a time."""
+    """The lookups of one partition and their charges; for one turn at a time."""
 
     def __init__(self, per_minute: int) -> None:
-        """So many lookups a minute are on each account."""
+        """Each account has `per_minute` lookups a minute."""
         self._per_minute = per_minute
         self._budget = LookupBudget(per_minute)
         self._paid: dict[Need, Payment] = {}
 
     @property
     def under_way(self) -> Collection[Need]:
-        """Needs that are looked up."""
+        """Needs whose lookup is under way."""
         return self._paid.keys()
 
     def begin(self, now_s: float) -> None:
-        """What follows is asked at this instant, in seconds of a monotonic clock."""
+        """The following calls happen at this instant, in seconds of a monotonic clock."""
         self._budget.begin(now_s)
 
     def found(self, need: Need) -> None:
@@ -147,9 +149,9 @@ class PaidLookups:
     def ask(
         self, asked: Ask, needs: Iterable[Need], still_needed: Callable[[Need], bool]
     ) -> list[tuple[Need, Rejection]]:
-        """Ask for what budgets allow; tells of what is beyond them and cannot come within them.
+        """Start the lookups that budgets allow; returns the needs that are beyond them for good.
 
-        `asked` asks for a need, and says whether there was room to.
+        `asked` starts a lookup, and returns whether there was room for it.
         """
         for need in [need for need in self._paid if not still_needed(need)]:
             del self._paid[need]
@@ -162,7 +164,7 @@ class PaidLookups:
                 payment = None if lane in poor else self._budget.take(lane)
                 if payment is None:
                     poor.add(lane)
-                    # What is under way on the same account may still be given back.
+                    # A lookup under way on the same account may still be given back.
                     if not under_way[account]:
                         beyond.append((need, unavailable(need, self._too_often)))
                     continue
@@ -175,13 +177,13 @@ class PaidLookups:
     @property
     def _too_often(self) -> str:
         return (
-            f"More than {self._per_minute} schemas were asked for within a minute that are none of"
+            f"More than {self._per_minute} lookups within a minute have found no schema of"
             " requests."
         )
 
 
 def unavailable(need: Need, why: str) -> Rejection:
-    """What a request hears whose schema is not waited for any longer, for the reason given."""
+    """The rejection of a request whose schema is not waited for any longer, and why."""
     reference = need[1]
     name = UUID(bytes=reference) if isinstance(reference, bytes) else reference
     reason = f"{why} The value needs schema {name}: send the request again later."

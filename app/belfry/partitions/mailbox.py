@@ -1,17 +1,17 @@
-"""What is sent to the loop of an owned partition, and whether all of it arrives.
+"""Batches on their way to the loop of an owned partition, and whether all of them arrive.
 
 **The mailbox** takes batches of requests from any thread; the partition's loop takes them out.
-Each step is a transaction, so small batches that came during one go into the next together.  They
-are joined only where one begins at the offset that the other ends with.
+Each step is a transaction, so small batches that came during one step go into the next together.
+Two batches are joined only where the second begins at the offset at which the first ends.
 
     in     [0‥9] [10‥14] [15‥800]         a step is under way
-    out    [0‥14]                          two small ones are joined; the third is too much
+    out    [0‥14]                          two small ones are joined; the third is too large
 
 Batches carry the number of a *term*, which is one take-over by this owner.  A batch of an earlier
 term is thrown away: the new term reads its requests again, from the position of the last manifest.
 
 **`MissingBatch`** notices a batch that was read ahead and never came.  The next batch would show
-the gap by its first offset, but where no further request comes, nothing else would tell.
+the gap by its first offset, but where no further request comes, only `MissingBatch` notices.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from belfry.kafka.outcome import Unknown
 from belfry.wire.batch import SourceBatch
 from belfry.wire.record import SourceRecord
 
-# Requests from which on a batch waits for no others to join it.
+# A batch of at least so many requests is not joined with others.
 SMALL: Final = 500
 Ready = Callable[[Sequence[SourceRecord]], bool]
 # After so long a batch that was read counts as lost on its way.
@@ -33,7 +33,7 @@ LONGEST_HAND_OVER_MS: Final = 10_000
 
 
 class Mailbox:
-    """Takes in from any thread; one at a time takes out, so many requests and bytes at once."""
+    """Any thread puts in; one at a time takes out, `most` requests and `most_bytes` at once."""
 
     def __init__(self, most: int, most_bytes: int) -> None:
         self._mail: machine.SimpleQueue[tuple[int, SourceBatch]] = machine.SimpleQueue()
@@ -43,7 +43,7 @@ class Mailbox:
         self._aside: deque[SourceBatch] = deque()
 
     def begin_term(self) -> int:
-        """A term of ownership begins, of this number; batches of earlier ones are thrown away."""
+        """Begin a term of ownership and return its number; batches of earlier terms are dropped."""
         self._term += 1
         self._aside.clear()
         return self._term
@@ -53,25 +53,25 @@ class Mailbox:
         self._mail.put((term, batch))
 
     def put_back(self, left: SourceBatch) -> None:
-        """What is left of the batch that came out last comes out next."""
+        """Put the rest of the batch that came out last back: it comes out next."""
         self._aside.appendleft(left)
 
     def first_of(self, batch: SourceBatch, count: int) -> SourceBatch:
-        """The first so many records of a batch that came out; the rest comes out next."""
+        """The first `count` records of a batch that came out; the rest comes out next."""
         first, rest = batch.divided(count)
         self.put_back(rest)
         return first
 
     @property
     def any(self) -> bool:
-        """Whether something has come, be it of this term or not."""
+        """Whether a batch has come, of this term or of an earlier one."""
         return bool(self._aside) or not self._mail.empty()
 
     def next(self, ready: Ready) -> SourceBatch | None:
         """The next batch, small ones joined; None if none has come.
 
-        `ready` says whether all schemas of some requests are known. What has to be waited for joins
-        nothing, so that others need not wait for it.
+        `ready` says whether all schemas of some requests are known. A batch that has to wait for a
+        schema is not joined with others, so that they need not wait for it.
         """
         batch = self._take()
         if batch is None or len(batch.records) >= SMALL or not ready(batch.records):
@@ -97,13 +97,13 @@ class Mailbox:
 
 
 class MissingBatch:
-    """Watches one owner's requests arrive; instants are monotonic milliseconds."""
+    """Watches the requests of one owner arrive; instants are monotonic milliseconds."""
 
     def __init__(self) -> None:
         self._arrived_ms = 0.0
 
     def arrived(self, now_ms: float) -> None:
-        """A batch has come, or none can be missing yet."""
+        """A batch has come, or no batch can be missing yet."""
         self._arrived_ms = now_ms
 
     def look(self, read_ahead: int, position: int, now_ms: float) -> None:

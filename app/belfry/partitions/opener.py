@@ -1,11 +1,11 @@
-"""Opening what a partition needs: for an owner, for a standby, and for one that only takes in.
+"""Opening the parts of a partition: for an owner, for a standby, and for a partition without state.
 
     take_over   store, producer, source and engine of a partition, fenced and recovered
                 the same without a state, where the partition was added to the input alone
     open_warm   store, changelog and producer of a standby, where the local state ends
 
-Each term of ownership gets objects of its own, so that nothing of an earlier one can be used by
-mistake (`parts.py` makes them).  What was opened is closed again where a later part fails.
+Each term of ownership gets objects of its own, so that no object of an earlier term can be used by
+mistake (`parts.py` makes them).  Parts that were opened are closed again where a later one fails.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from belfry.store.replay import Replay
 from belfry.store.schedules import ScheduleStore
 from belfry.wire.requests import RequestReader
 
-# How long an owner waits for where the changelog ends, amid a step.
+# How long an owner waits for the end of the changelog, amid a step.
 LOG_END_S: Final = 2.0
 
 
@@ -81,8 +81,8 @@ class PartitionOpener(PartitionDependencies):
                 low = bounds[0]
                 engine.begin_at(low if partition < self.partitions else parts.sent_on_to(low))
             # A cancel may lie behind a misrouted request that the former owner left in an open
-            # transaction: what has to be taken in before firing ends where the log ends, not where
-            # readers stop today.
+            # transaction. So all requests up to the log's end have to be taken in before firing,
+            # not only those up to where readers stop today.
             intake = parts.intake_end(source, bounds[1])
             self.failpoints.reach("R4")
             source.seek(engine.position, bounds)
@@ -112,8 +112,8 @@ class PartitionOpener(PartitionDependencies):
     def _holds(self, partition: int) -> bool:
         """Whether a partition holds schedules.
 
-        One that does not yet, as far as is known, is asked about: it may have been added since
-        (`belfry rebalance grow`), and another worker may have owned it as one that does.
+        About a partition that is not known to, Kafka is asked: the changelog may have got it since
+        (`belfry rebalance grow`), and another worker may have owned it with its schedules.
         """
         if not self.counted.holds(partition):
             self.identities.now()
@@ -123,7 +123,7 @@ class PartitionOpener(PartitionDependencies):
     def _sign(
         self, partition: int, producer: StepProducer, recovered: Recovered
     ) -> Resigning | None:
-        """Sign what this owner writes, where workers sign; and what is to be signed anew."""
+        """Sign the rows of this owner, where workers sign; returns the walk that signs old rows."""
         trust, end = self.trust, recovered.end
         log_end = partial(self.log_ends.end, self.output_topics.changelog, partition, LOG_END_S)
         producer.signer = trust.signer(partition, recovered.identity.changelog, end, log_end)
@@ -206,7 +206,7 @@ class PartitionOpener(PartitionDependencies):
             return recovered
 
     def open_warm(self, partition: int, stops: Callable[[], bool]) -> Warm:
-        """What a standby needs where local state ends; `stops` ends a fetch of a checkpoint."""
+        """The open parts of a standby, at its local state; `stops` ends a fetch of a checkpoint."""
         parts = PartitionParts(self, partition)
         with ExitStack() as undo:
             changelog = parts.changelog()
@@ -226,13 +226,13 @@ class PartitionOpener(PartitionDependencies):
     def checkpoint(
         self, partition: int, *, owner: bool = True
     ) -> Callable[[RocksMap, float], None] | None:
-        """What is told again and again of a store, so that checkpoints of it are made; or None."""
+        """A function to be called at intervals with a store, to make checkpoints of it; or None."""
         if self.checkpoints is None:
             return None
         return partial(self.checkpoints.turn, partition, owner=owner)
 
     def look_at_signatures(self, partition: int, warm: Warm) -> None:
-        """Follow what owners have said of signatures since a standby was opened."""
+        """Follow the marks about signatures that owners have written since a standby was opened."""
         marks = self.trust.marks
         warm.changelog.sieve.believe_near(lambda: marks.read(partition).near_from)
 
@@ -243,7 +243,7 @@ class PartitionOpener(PartitionDependencies):
             self.checkpoints.start()
 
     def stops(self) -> dict[str, Callable[[], None]]:
-        """What ends that, by what it is called."""
+        """Functions that end the work of `start`, by its names."""
         made = {} if self.checkpoints is None else {"checkpoints": self.checkpoints.stop}
         return {"watch": self.watch.stop, "payloads": self.payloads.stop, **made}
 
@@ -253,7 +253,7 @@ class PartitionOpener(PartitionDependencies):
         self.trust.marks.given_up(partition)
 
     def forget(self, partition: int, why: str) -> None:
-        """Remove local state that is not to be used; nobody has it open."""
+        """Remove local state that is not to be used; it must not be open."""
         local = PartitionParts(self, partition).local(self.identities.seen)
         local.found_wrong()
         local.give_up(why)

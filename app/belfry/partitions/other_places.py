@@ -1,14 +1,15 @@
-"""Looks where a tenant, deliveries or readers alone wait for a transaction that stays open.
+"""Looks for open transactions where only a tenant, deliveries or readers wait for them.
 
-All are asked about in one question.  Where that fails, because one topic was removed or has no
-leader, each topic is asked about alone, those that failed before last, for some seconds in all:
+One question asks about all places.  Where it fails, because a topic was removed or has no leader,
+each topic is asked about alone, for some seconds in all.  Topics that failed before come last:
 
     deliveries, schedules.ash, schedules.oak        one question      ash has no leader: no answer
     deliveries   ash   oak                          one after the other
-    deliveries   oak   ash                          the next time: what answers does not wait
+    deliveries   oak   ash                          the next time: oak need not wait for ash
 
-Output topics are asked about apart, and none of them alone: they may be a thousand, and have their
-turns again.  One transaction may hang in hundreds of them, so only some are named.
+Output topics have a question of their own, and are never asked about one by one: they may be a
+thousand, and each has its turn again.  One transaction may hang in hundreds of them, so only some
+are named.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from belfry.kafka.fetch_position import Where
 from belfry.partitions.watched_places import WatchedPlaces
 from belfry.telemetry.limited import LimitedLogger
 
-# Seconds for an answer, and for those that are asked for alone.
+# Seconds for an answer, and for all questions about single topics.
 OTHERS_S: Final = 1.0
 ALONE_S: Final = 5.0
 # So many partitions of output topics are named.
@@ -35,7 +36,7 @@ _UNSEEN: Final = "open transactions of tenants' topics and deliveries not looked
 
 
 class OtherPlaces:
-    """What was seen at the last look, and what stays as it was; used by one thread."""
+    """The offsets of the last look, and places where they stay the same; used by one thread."""
 
     def __init__(
         self,
@@ -46,7 +47,7 @@ class OtherPlaces:
     ) -> None:
         """`behind` asks where readers of partitions stop before the end, within some seconds.
 
-        `told` does so by one short question; None where nobody answers.
+        `told` does so by one short question; None where no broker answers.
         """
         self._places = places
         self._behind = behind
@@ -58,7 +59,7 @@ class OtherPlaces:
         self.stuck: list[Where] = []
 
     def look(self, followed: Sequence[int]) -> None:
-        """Look once: that this fails disturbs nobody else."""
+        """Look once; a failure is logged, and does not disturb the other looks."""
         before, self.stable = self.stable, {}
         try:
             places = self._places.of_others(followed)
@@ -75,12 +76,12 @@ class OtherPlaces:
         found, before = self._told(places), self._silent
         self._silent = found is None
         if self._silent and before:
-            # Once is a busy machine, or who leads what was to be learned first.
+            # A single silence comes from a busy machine, or leaders had to be learned first.
             self._say("output topics", "no broker answers in time")
         self.stable |= found or {}
 
     def _to_name(self, stuck: list[Where]) -> list[Where]:
-        """Of these places all but most outputs, where those are many."""
+        """The places to name: all, but of many output partitions only some."""
         outputs = [place for place in stuck if self._places.is_output(place[0])]
         if len(outputs) > MOST_NAMED:
             more = "transactions stay open in many partitions of output topics: some are named"
@@ -117,6 +118,6 @@ class OtherPlaces:
             yield topic, list(several)
 
     def _say(self, topic: str, error: object) -> None:
-        # Partitions that were counted may be gone.
+        # The known numbers of partitions may be wrong by now.
         self._places.forget()
         self._log.warning(f"others {topic}", _UNSEEN, topic=topic or None, cause=str(error))

@@ -7,9 +7,9 @@
 Taking over and giving up block, so they have a thread of their own.  The steps between them are
 turns of a loop that shares its threads with the other partitions' (`host/loops.py`, `steps.py`).
 
-A runner is *assigned* while the group assigns the partition to this worker.  One that is not goes
-on until its successor fences it: the former owner in a move, or a standby that fenced a silent
-owner before the group noticed.  It never takes over a second time.
+A runner is *assigned* while the group assigns the partition to this worker.  A runner that is not
+assigned goes on until its successor fences it: the former owner in a move, or a standby that fenced
+a silent owner before the group noticed.  It never takes over a second time.
 """
 
 from __future__ import annotations
@@ -59,8 +59,8 @@ class PartitionRunner:
         self._loop.last = self._leave
         self._stopping = self._loop.stopping
         self.leasing = Leasing(self._loop.wake)
-        works = opener.checkpoint(partition), turns_of(opener, partition)
-        self.upkeep = Upkeep(given.guard, self.leasing, opener.clock, *works)
+        upkeep_parts = opener.checkpoint(partition), turns_of(opener, partition)
+        self.upkeep = Upkeep(given.guard, self.leasing, opener.clock, *upkeep_parts)
         self.failures = Failures(self._log, opener.clock)
         self._commits = StepCommits(given, self.failures, self.leasing, self.upkeep)
         fires = lambda: self.state is Ownership.FIRING  # noqa: E731
@@ -82,7 +82,7 @@ class PartitionRunner:
         return self._loop.join(timeout_s)
 
     def deliver(self, term: int, batch: SourceBatch) -> None:
-        """Hand a batch over; those of an earlier term of this owner are not taken in."""
+        """Hand a batch over; a batch of an earlier term of this owner is not taken in."""
         self._steps.mail.deliver(term, batch)
         self._loop.wake()
 
@@ -103,7 +103,7 @@ class PartitionRunner:
     # -- the loop --------------------------------------------------------------------------------
 
     def _terms(self) -> Turns:
-        """One term after the other, to the one after which somebody else owns the partition."""
+        """One term after the other, until another worker owns the partition."""
         while not self._stopping.is_set():
             failed: Exception | None = None
             try:
@@ -121,7 +121,7 @@ class PartitionRunner:
             self.failures.pause(self._stopping.wait)
 
     def _ends_for_good(self, failed: Exception | None) -> bool:
-        """Give up what a term held; whether this worker is not to own the partition again."""
+        """Give a term's parts up; returns whether this worker must not own the partition again."""
         try:
             if failed is not None:
                 raise failed
@@ -129,7 +129,7 @@ class PartitionRunner:
             self.failures.ended(error)
             self._commits.failed()
         except Fenced as error:
-            # In an orderly move that is how it ends; otherwise somebody should know.
+            # An orderly move ends like this; any other fence is worth a warning.
             told = self._log.warning if self.assigned else self._log.info
             told("fenced off by another owner", reason=str(error))
             self._move(Event.FENCED_OFF)
@@ -143,7 +143,7 @@ class PartitionRunner:
         except Exception as error:  # noqa: BLE001  # whatever it is, the changelog has the state
             self.failures.ended(error, self.owned)
         finally:
-            # An error holds the frames it passed through, and with them what was open.
+            # An error holds the frames that it passed through, and with them the open parts.
             failed = None
             self._give_up()
         return False
@@ -172,11 +172,11 @@ class PartitionRunner:
                 warm,
             )
         )
-        # A reader that sees the partition owned is to see a loop that has just come round.
+        # Other threads that see the partition owned must see a loop that has just come round.
         self._steps.comes_round()
         self.upkeep.begin(self._steps.turned_ms)
         self.owned = owned
-        # The claim is also the first measurement of the clock, which needs a look at it before.
+        # The claim also measures the clock for the first time, which needs a look at it before.
         self._steps.guarded_ms()
         new = owned.new_settings, owned.new_identity, owned.new_statement, owned.unclosed_rows
         while not self._steps.commit(owned, owned.engine.claim(*new)):
@@ -193,7 +193,7 @@ class PartitionRunner:
         return owned
 
     def _until_it_ends(self, owned: Owned) -> Turns:
-        """Step after step, until the partition is to be given up or one of them fails."""
+        """Step after step, until the partition is to be given up or a step fails."""
         limit_ms = self._opener.settings.catch_up_limit_ms
         deadline_ms = self._clock.monotonic_ms() + limit_ms
         while not self._stopping.is_set():
@@ -206,7 +206,7 @@ class PartitionRunner:
             yield from self._steps.step(owned)
 
     def _hold_blocked_tenants(self) -> None:
-        """Hold tenants whose topic may not be written to; with none to hold, there is no hurry."""
+        """Hold tenants whose topic may not be written to; pause where there is none to hold."""
         if self.failures.was_blocked() and not self._outputs.hold({}):
             self._stopping.wait(PAUSE_AFTER_ERROR_S)
 
@@ -233,7 +233,7 @@ class PartitionRunner:
             raise Fenced("the group moved the partition while it was being taken over")
 
     def _move_while_assigned(self, event: Event) -> None:
-        """Fence nobody off once the group has given the partition to another worker."""
+        """Do not fence another owner off once the group has given the partition away."""
         if event is Event.CAUGHT_UP and not self.assigned:
             raise Fenced("the group moved the partition before it was taken over")
         self._move(event)

@@ -4,7 +4,7 @@
     requests ── its input, by the shared reader      resolver ── schemas that are not known yet
     changelog ── its own log                         local ── where its store lies
 
-Nothing of an earlier term is used again, so each is made by a call, and closed by who called.
+No part of an earlier term is used again.  So each part is made by a call, and its caller closes it.
 """
 
 from __future__ import annotations
@@ -60,11 +60,11 @@ from belfry.wire.worker_keys import Purpose
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionDependencies:
-    """What a worker has for all of its partitions.
+    """The parts of a worker that all of its partitions share.
 
     `partitions` is the number of homes, and `counted` knows how many partitions hold schedules.
-    `stale_ms` is for how long a local store may have been away: tombstones of the changelog are
-    kept twice as long.
+    `stale_ms` is the longest time that a local store may have been out of use: tombstones of the
+    changelog are kept twice as long.
     """
 
     settings: Settings
@@ -84,16 +84,16 @@ class PartitionDependencies:
     readers: RequestReaders
     tenant_inputs_through: PassThrough
     payloads: PayloadStore
-    # Where payloads lie that are due far ahead, None where no store is set for them.
+    # The store of payloads that are due far ahead, None where none is set.
     day_store: DayStore | None = None
-    # What makes checkpoints, None where none are kept.
+    # Makes checkpoints, None where none are kept.
     checkpoints: CheckpointMaker | None = None
-    # What restores from them.
+    # Restores stores from checkpoints.
     restorer: CheckpointRestorer | None = None
 
 
 class PartitionParts:
-    """Makes the parts of one partition, of what its worker has."""
+    """Makes the parts of one partition from those of its worker."""
 
     def __init__(self, given: PartitionDependencies, partition: int) -> None:
         self._given = given
@@ -103,38 +103,38 @@ class PartitionParts:
     # -- clients ---------------------------------------------------------------------------------
 
     def producer(self) -> StepProducer:
-        """What makes this partition's steps true."""
+        """The producer that commits this partition's steps."""
         properties = producer_properties(self._settings, str(self._partition))
-        properties |= self._told("writer")
+        properties |= self._figure_properties("writer")
         return self._given.producers(properties, self._partition, self._surroundings())
 
     def forwarding_producer(self) -> ForwardingProducer:
-        """The same for a partition that only takes in."""
+        """The producer of a partition that only forwards requests."""
         properties = producer_properties(self._settings, f"ingress.{self._partition}")
         return ForwardingProducer(properties, self._partition, self._surroundings())
 
     def requests(self) -> RequestLog:
-        """Its input."""
+        """The log of its requests."""
         given, topic = self._given, self._given.output_topics.schedules
         properties = self._settings.kafka_properties()
         return RequestLog(properties, topic, self._partition, given.log_ends)
 
     def changelog(self) -> ChangelogReader:
-        """Its changelog."""
+        """A reader of its changelog."""
         given, topic = self._given, self._given.output_topics.changelog
-        properties = self._settings.kafka_properties() | self._told("changelog")
+        properties = self._settings.kafka_properties() | self._figure_properties("changelog")
         return ChangelogReader(properties, topic, self._partition, given.log_ends)
 
     def kept_position(self, group: str) -> SentOn | None:
-        """Up to where its input was taken in, by the offsets of a group; None where by nobody."""
+        """The committed position in its input, by a group's offsets; None where there is none."""
         properties = consumer_properties(self._settings) | {"group.id": group}
         return committed_position(properties, self._given.output_topics.schedules, self._partition)
 
     def sent_on_to(self, low: int) -> int:
-        """Up to where its input was sent on before it held schedules; `low`, where by nobody.
+        """The offset up to which its input was sent on before it held schedules; else `low`.
 
-        Its owner of before is fenced first, and told that it is over, so requests before this
-        have gone on, and no other ever will.
+        The former owner is fenced first, and the end of sending on is noted. So requests before
+        this offset were sent on, and no later one ever is.
         """
         former = self.forwarding_producer()
         try:
@@ -147,8 +147,8 @@ class PartitionParts:
         finally:
             former.close()
 
-    def _told(self, client: str) -> dict[str, Any]:
-        """Properties by which a client tells its figures; it has to be polled while it lives."""
+    def _figure_properties(self, client: str) -> dict[str, Any]:
+        """Properties that make a client report its figures; it has to be polled while it lives."""
         interval_ms = self._settings.client_statistics_interval_ms
         return self._given.metrics.client(client, interval_ms)
 
@@ -156,10 +156,10 @@ class PartitionParts:
         given = self._given
         return ProducerSurroundings(given.output_topics, given.clock, given.failpoints)
 
-    # -- what is made of them --------------------------------------------------------------------
+    # -- store, engine and readers ---------------------------------------------------------------
 
     def local(self, here: Identity) -> LocalState:
-        """Its store on this machine's disk."""
+        """The partition's store on this machine's disk."""
         given, partition = self._given, self._partition
         stamp = Stamp(here.cluster, here.changelog, partition)
         path = self._settings.data_dir / f"partition-{partition}"
@@ -168,7 +168,7 @@ class PartitionParts:
     def engine(
         self, store: ScheduleStore, reader: RequestReader, *, forwards: bool = False
     ) -> PartitionEngine:
-        """What decides for it, over a store; `forwards`: it holds no schedules."""
+        """The engine of the partition, over a store; `forwards`: it holds no schedules."""
         given, partition, settings = self._given, self._partition, self._settings
         place = SourcePartition(
             given.output_topics.schedules,
@@ -178,7 +178,8 @@ class PartitionParts:
             given.counted,
             forwards,
         )
-        # What was added to the input later keeps no state, so it holds nothing of anybody.
+        # A partition that was added to the input later keeps no state, so no tenant has schedules
+        # there.
         metering_ms = 0 if forwards else settings.metering_interval_ms
         options = EngineOptions(
             settings.step_bytes,
@@ -190,7 +191,7 @@ class PartitionParts:
         return PartitionEngine(place, store, reader, given.tenants, options)
 
     def resolver(self, reader: RequestReader, *, forwards: bool = False) -> Resolver:
-        """What asks for schemas that its requests refer to."""
+        """The resolver of the schemas that its requests refer to."""
         given, settings = self._given, self._settings
         return Resolver(
             reader,
@@ -202,26 +203,26 @@ class PartitionParts:
         )
 
     def source_reader(self, source: RequestLog, term: Term) -> SourceReader:
-        """What reads its requests ahead, among those of the worker."""
+        """The reader that reads its requests ahead, one of those of the worker."""
         settings, readers = self._settings, self._given.readers
         return SourceReader(
             source, settings.batch_records, settings.step_bytes, term.hand_over, readers
         )
 
     def intake_end(self, source: RequestLog, end: int) -> IntakeEnd:
-        """Up to where its requests are taken in before it fires."""
+        """The offset up to which its requests are taken in before it fires."""
         watch, partition = self._given.watch, self._partition
         return IntakeEnd(end, source.log_end, lambda: watch.stranger(partition))
 
     def tenant_inputs(self, term: Term) -> TenantInputs:
-        """Readers of the topics of tenants that live at it."""
+        """Readers of the topics of tenants that live at the partition."""
         given, settings = self._given, self._settings
         properties = producer_properties(settings, f"inlets.{self._partition}")
         means = TenantInputDependencies(
             given.tenant_topics,
             given.tenants,
             lambda: TenantInputProducer(properties, self._partition, self._surroundings()),
-            consumer_properties(settings) | self._told("tenant_inputs"),
+            consumer_properties(settings) | self._figure_properties("tenant_inputs"),
             given.clock,
             given.metrics,
             given.log_ends.all_readable,

@@ -5,9 +5,9 @@
        └ follows who is entered,                ▼
          but for those that have something      hand_over ──► the owner of that partition
 
-What one partition does holds no other up:
+No partition holds up another one:
 
-    what happens to partition 3                          what partitions 4 to 9 see of it
+    what happens to partition 3                          the effect on partitions 4 to 9
     its owner takes nothing in                           nothing: an answer of 3 stays with the
                                                          fetcher, and no more is asked for
     its log was cut off, or may not be read              nothing: its reader fails, its owner begins
@@ -18,8 +18,9 @@ What one partition does holds no other up:
     it has thousands of requests                         turns: batches of all have room in common
                                                          and small ones need not wait for it
 
-An error that is no partition's own ends the reading of all.  Their owners begin anew, and with the
-first of them a new thread and new connections.  The thread ends when nobody is entered any more.
+An error that belongs to no single partition ends the reading of all.  Their owners begin anew, and
+the first of them starts a new thread with new connections.  The thread ends when no reader is
+entered any more.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ from belfry.partitions.source import SourceReader
 # Longest single wait for records or for room.
 WAIT_S: Final = 0.2
 # Each batch costs a transaction, so a trickle is read in sips: a request that comes alone is handed
-# over at once, and those that follow within that time go together. Sips of all partitions begin at
+# over at once, and those that follow within this time go together. Sips of all partitions begin at
 # the same instants, so that one request fetches them all.
 SIP_S: Final = 0.02
 # Seconds for the thread of the last reader to end.
@@ -60,7 +61,7 @@ class RequestReaders:
         """`properties` are librdkafka's."""
         self._properties = properties
         self._lock = machine.Lock()
-        # Replaced as a whole: the readers' thread sees by that whether somebody came or went.
+        # Replaced as a whole: so the readers' thread sees whether a reader came or went.
         self._entered: dict[Where, SourceReader] = {}
         self._reading: _ReadersThread | None = None
 
@@ -72,19 +73,21 @@ class RequestReaders:
             if reading is None:
                 reading = _ReadersThread(self._properties, self)
                 reading.thread.start()
-            # Not before the thread is there: where the system gives none, nobody has entered.
+            # Not before the thread is there: where the system gives no thread, the reader has not
+            # entered.
             self._entered, self._reading = entered, reading
         reading.wake()
 
     def leave(self, reader: SourceReader) -> None:
-        """Read for it no more; the last one ends the thread, and waits for that."""
+        """Stop reading for it; the last reader ends the thread, and waits for its end."""
         with self._lock:
             self._drop(reader)
             ended = None
             if not self._entered:
                 ended, self._reading = self._reading, None
                 if ended is not None:
-                    # Before anybody else can enter: it gives no turn to who has another thread.
+                    # Set before another reader can enter: this thread gives no turn to readers of
+                    # the next one.
                     ended.thread.stopping.set()
         if ended is not None:
             ended.end()
@@ -108,16 +111,16 @@ class RequestReaders:
     # -- the readers' thread ---------------------------------------------------------------------
 
     def entered(self, thread: _ReadersThread) -> dict[Where, SourceReader]:
-        """Who is to be read for by a thread; the dictionary is never changed.
+        """The readers of a thread; the dictionary is never changed.
 
-        One that has ended, and has another one after it, reads for nobody.
+        A thread that has ended, and was replaced by another one, has none.
         """
         return self._entered if self._reading is thread else _NOBODY
 
     def failed(self, reader: SourceReader, error: Exception) -> bool:
-        """Read for it no more: its owner looks at the error, and begins anew.
+        """Stop reading for it: its owner looks at the error, and begins anew.
 
-        Whether nobody is left, and the thread is to end.
+        Returns whether no reader is left, and the thread is to end.
         """
         with self._lock:
             self._drop(reader)
@@ -127,7 +130,7 @@ class RequestReaders:
             return not self._entered
 
     def all_failed(self, thread: _ReadersThread, error: Exception) -> None:
-        """A thread ends by an error that is no partition's own."""
+        """A thread ends by an error that belongs to no single partition."""
         with self._lock:
             if self._reading is not thread:
                 return
@@ -137,7 +140,7 @@ class RequestReaders:
 
 
 class _ReadersThread:
-    """One thread's reading, from the first reader that enters to the last that leaves."""
+    """The reading of one thread, from the first reader that enters to the last that leaves."""
 
     def __init__(self, properties: dict[str, Any], readers: RequestReaders) -> None:
         self._readers = readers
@@ -153,7 +156,7 @@ class _ReadersThread:
         self._fetcher.wake()
 
     def end(self) -> None:
-        """End the thread, and wait for that."""
+        """End the thread, and wait for its end."""
         self.thread.stopping.set()
         self._fetcher.wake()
         self.thread.stop(END_S)
@@ -162,12 +165,12 @@ class _ReadersThread:
         """A batch of each reader that has one and room for it, and one answer of the fetcher."""
         try:
             self._follow()
-            busy = self.turns.give(lambda reader: self._of(reader, reader.turn))
+            busy = self.turns.give(lambda reader: self._call_reader(reader, reader.turn))
             ready = self.turns.any_of(busy)
             answer = self._fetcher.take(0.0 if ready else WAIT_S, busy, self.turns.behind)
             reader = None if answer is None else self._followed.get(answer.where)
             if answer is not None and reader is not None:
-                self._of(reader, lambda: reader.add(answer))
+                self._call_reader(reader, lambda: reader.add(answer))
         except Exception as error:
             log.warning("requests not read", reason=str(error), exc_info=True)
             self._readers.all_failed(self, error)
@@ -175,7 +178,7 @@ class _ReadersThread:
         return END if self._over else None
 
     def _follow(self) -> None:
-        """Fetch for those who are entered; for who is new from where its own term begins."""
+        """Fetch for the readers that are entered; for a new one from the begin of its term."""
         entered = self._readers.entered(self)
         if entered is self._followed:
             return
@@ -185,8 +188,8 @@ class _ReadersThread:
         self._followed = entered
         self.turns.follow(entered)
 
-    def _of(self, reader: SourceReader, act: Callable[[], None]) -> None:
-        """Do something of one reader; its error is its own."""
+    def _call_reader(self, reader: SourceReader, act: Callable[[], None]) -> None:
+        """Call a method of one reader; its error ends the reading of that one alone."""
         try:
             act()
         except Exception as error:  # noqa: BLE001  # told to the owner, who starts over

@@ -1,8 +1,8 @@
 """Rows that are not signed with the present secret, written to the changelog once more.
 
-Some of them as a part of each step, beside what the step itself writes: what a row says stays the
-same, so nothing changes but the proof behind it.  All rows are walked through, since nothing local
-tells how a row is signed.  A step that is rolled back takes its part back.
+Each step writes some of them, beside its own rows.  The content of a row stays the same; only its
+signature changes.  The walk goes through all rows, because the store does not tell how a row is
+signed.  A step that is rolled back takes its part back.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from belfry.store.schedules import ScheduleStore
 
 Rows = dict[bytes, bytes | None]
 
-# What joins one step.
+# The most rows and bytes that join one step.
 ROWS: Final = 2_000
 BYTES: Final = 1_000_000
 
@@ -24,17 +24,17 @@ class Resigning:
     """A walk through all rows of one owned partition; used by its thread alone."""
 
     def __init__(self, store: ScheduleStore, done: Callable[[], bool]) -> None:
-        """`done` is asked when all has been committed, again and again until it says so."""
+        """`done` is called once all is committed, after each commit until it returns True."""
         self._store = store
         self._done = done
-        # The last name that was written again: what was committed, and what this step adds.
+        # The last name that was written again: as of the last commit, and with this step.
         self._from: bytes | None = None
         self._reached: bytes | None = None
         self._is_over = self._was_over = False
         self.under_way = True
 
     def add(self, rows: Rows) -> None:
-        """Add the next rows to those of a step, which win."""
+        """Add the next rows to the rows of a step; the step's own rows win."""
         room, found = BYTES, 0
         for name, _ in self._store.names(self._from, ROWS):
             found += 1
@@ -50,11 +50,11 @@ class Resigning:
         return self._store.pending_at(name, row) if is_location(row) else row
 
     def committed(self) -> None:
-        """What was added last is in the changelog."""
+        """The rows that were added last are in the changelog."""
         self._from, self._was_over = self._reached, self._is_over
         if self._was_over:
             self.under_way = not self._done()
 
     def aborted(self) -> None:
-        """What was added last is not in the changelog."""
+        """The rows that were added last are not in the changelog."""
         self._reached, self._is_over = self._from, self._was_over

@@ -1,23 +1,24 @@
-"""Schemas that a batch of requests refers to: what is asked for, and what is not waited for.
+"""Schemas that a batch of requests refers to: which are looked up, and which are waited for.
 
-    what is known ──────────────────────────────► read
-    what would be refused anyway ───────────────► refused unread    (`engine/claims.py`)
+    a known schema ─────────────────────────────► read
+    a request to be refused anyway ─────────────► refused unread    (`engine/claims.py`)
     within its account's budget ──► looked up ──► read, or refused with the registry's reason
                                        └ 100 ms ► set aside         (`deferred_needs.py`)
     beyond it, or not answered in time ─────────► refused: schema_unavailable
 
-All of this is decided for a *need*: a lane of requests (`engine/claims.py`) and a schema.  What one
-lane waits for, and what it is refused, is nobody else's affair.  A schema that was found counts for
-all of them.
+All of this is decided for a *need*: a lane of requests (`engine/claims.py`) and a schema.  The
+waits and refusals of one lane do not touch another lane.  A schema that was found counts for all
+lanes.
 
 A batch never waits for its worst record.  It waits for `SHORT_S` at most, and for a tenth of the
-time in the long run.  Then its needs are deferred: the engine sets aside what has them
-(`engine/aside.py`), which waits by itself for up to `wait_s`, and the rest is taken in.  A lane in
-which somebody waits already holds no batch up at all.  Time in which a lookup waits for those of
-others counts for nothing (`registry/lookups.py`), so nobody is refused because others come first.
+time in the long run.  Then its needs are deferred: the engine sets aside the requests that have
+them (`engine/aside.py`), these wait by themselves for up to `wait_s`, and the rest is taken in.  A
+lane with requests that wait already holds no batch up at all.  The time that a lookup waits for
+those of others does not count (`registry/lookups.py`), so no request is refused because others come
+first.
 
-A partition that only forwards has nothing to set aside in, and waits for nothing: the engine sends
-what cannot be read on to where it can be set aside.
+A partition that only forwards cannot set requests aside, so it does not wait: the engine forwards
+an unreadable request to the partition that can set it aside.
 
 A refusal holds for the batch that met it, however often its step is rolled back and done again,
 and in however many steps it is taken in; with the next batch the need is looked at anew.
@@ -42,18 +43,17 @@ from belfry.wire.readings import Reference
 from belfry.wire.record import SourceRecord
 from belfry.wire.requests import RequestReader
 
-# Who asks is looked at for each record, which costs a signature: so many are looked at in a step.
+# The sender of each record is checked, which costs a signature: so many records in a step.
 MOST_AT_ONCE: Final = 250
-# How long a batch waits for a schema: so long at most, and for this part of the wait that is
-# allowed.
+# How long a batch waits for a schema at most, and which part of the allowed wait.
 SHORT_S: Final = 0.1
 SHORT_PART: Final = 0.2
 
 
 class Resolver:
-    """Settles what the requests of one partition need to be read.
+    """Settles the schemas that the requests of one partition need to be read.
 
-    `per_minute` lookups are on each account (`lookup_budgets.py`); one that finds a request's
+    Each account has `per_minute` lookups (`lookup_budgets.py`). A lookup that finds a request's
     schema is not counted, so that a worker that starts anew learns all of them.
     """
 
@@ -75,11 +75,11 @@ class Resolver:
         self._lookups = lookups
         self._tenants = tenants
         self._clock = clock or machine.monotonic
-        # What is looked up, and what that has used up.
+        # Lookups under way, and what they have used of the budgets.
         self._paid = PaidLookups(per_minute)
         self._began = self._until = 0.0
         self._records: Sequence[SourceRecord] | None = None
-        # What the batch needs and is not settled, and what is refused for it alone.
+        # The needs of the batch that are not settled, and those refused for this batch alone.
         self._open: dict[Need, None] = {}
         self._refused: dict[Need, Rejection] = {}
         self.deferred = DeferredNeeds(reader, forwards=forwards)
@@ -87,19 +87,19 @@ class Resolver:
 
     @property
     def refused(self) -> Mapping[Need, Rejection] | None:
-        """What is refused of the batch that is ready; None where all that it needs is known."""
+        """The refused needs of the batch that is ready; None where all its schemas are known."""
         if self._records is None:
             return None
         return {**self.deferred.refused, **self._refused}
 
-    # -- what is set aside -----------------------------------------------------------------------
+    # -- requests that are set aside -------------------------------------------------------------
 
     def take_over(self, waits: Iterable[Waits]) -> None:
-        """Wait for what a former owner has set aside: for all of it from now on, not in turn."""
+        """Wait for requests that a former owner has set aside: for all from now on, not in turn."""
         self.deferred.take_over(waits, self._clock())
 
     def look_after(self, heads: Sequence[Waits]) -> None:
-        """Settle what is deferred, where `heads` are the first requests that are set aside."""
+        """Settle deferred needs; `heads` are the first requests of lanes that are set aside."""
         now = self._clock()
         looked_at = self.deferred.look(heads, self._paid.under_way, now)
         if self._records is None:
@@ -132,13 +132,13 @@ class Resolver:
     # -- batches ---------------------------------------------------------------------------------
 
     def knows(self, records: Sequence[SourceRecord]) -> bool:
-        """Whether these records need nobody to be asked."""
+        """Whether the schemas of all these records are known."""
         return not self._reader.unknown_schemas(records)
 
     def ready(self, records: Sequence[SourceRecord]) -> bool:
         """Whether this batch can be taken in; called again and again until it can.
 
-        One that is to be divided first is not looked at, and is `too_many`.
+        A batch that has to be divided first is not looked at, and `too_many` is set.
         """
         self.too_many = False
         if self._records is not records:
@@ -157,7 +157,7 @@ class Resolver:
         return not self._open
 
     def taken(self) -> None:
-        """The batch has been taken in: forget what was refused for its sake."""
+        """The batch has been taken in: forget the refusals that were for it alone."""
         if self._records is None:
             return
         self._records = None
@@ -176,7 +176,7 @@ class Resolver:
         self._open.clear()
         for reference, shown in unknown.items():
             for lane in {lane_of(record, self._tenants) for record in shown}:
-                # What is refused whatever its schema is, needs none.
+                # A request that is refused whatever its schema is needs none.
                 if not isinstance(lane, Rejection):
                     self._open[lane, reference] = None
         decided = (self._refused, self.deferred.refused, self.deferred.needs)
@@ -184,7 +184,7 @@ class Resolver:
             del self._open[need]
 
     def _go_on(self) -> None:
-        """Take answers, ask for what budgets allow, and defer what is not to be waited for."""
+        """Take answers, start lookups within budgets, and defer needs that must not hold it up."""
         for need in list(self._open):
             self._settle(need)
         for need, why in self._beyond(self._open):
@@ -196,7 +196,7 @@ class Resolver:
                 del self._open[need]
                 self.deferred.add(need, self._began)
 
-    # -- both ------------------------------------------------------------------------------------
+    # -- needs of batches, and deferred ones -----------------------------------------------------
 
     def _settle(self, need: Need) -> None:
         """Take the answer to a need, if there is one."""
@@ -216,11 +216,11 @@ class Resolver:
         self._paid.found(need)
 
     def _beyond(self, needs: Iterable[Need]) -> list[tuple[Need, Rejection]]:
-        """Ask for what budgets allow; tells of what is beyond them and cannot come within them."""
+        """Start the lookups that budgets allow; returns the needs that are beyond them for good."""
         if self._lookups is None:
             return []
         beyond = self._paid.ask(self._lookups.ask, needs, self._needs)
-        # What is forwarded unread is judged where it arrives.
+        # A request that is forwarded unread is judged where it arrives.
         return [] if self._forwards else beyond
 
     def _needs(self, need: Need) -> bool:

@@ -1,11 +1,11 @@
-"""What a worker remembers of those who fenced it, and of those whom it fenced in haste.
+"""Fences between workers: when to take over again after one, and when a standby may fence again.
 
     fenced off, and the group still assigns the partition     after a second ask it to share anew,
                                                               after a session take over again
     a standby fenced a silent owner, and was fenced by it     wait twice as long the next time,
                                                               until five minutes were steady
 
-Another owner that is alive would be fenced in turn, so nobody is in a hurry here.
+An owner that takes over again fences the other one, which is alive.  So it waits first.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from belfry.partitions.owner import PartitionRunner
 from belfry.settings import Settings
 
 STEADY_S: Final = 300.0
-# How long a move that is under way may take to be told to both sides.
+# A move under way has so long, in seconds, to become known to both workers.
 ASK_S: Final = 1.0
 
 log = structlog.get_logger(__name__)
 
 
 class Rivals:
-    """Judges for the supervisor's thread how soon to try again; `assigned_anew` is for any."""
+    """Decides how soon to try again; for the supervisor's thread, `assigned_anew` for any."""
 
     def __init__(self, settings: Settings, group: Group) -> None:
         self._settings = settings
@@ -40,7 +40,7 @@ class Rivals:
         self._backing_off: dict[int, tuple[int, float]] = {}
 
     def assigned_anew(self) -> None:
-        """The group has shared: a worker fenced off before owns by its word now."""
+        """The group has assigned partitions anew: a fenced worker may own again what it assigns."""
         self._ended_at.clear()
         self._asked.clear()
 
@@ -52,7 +52,8 @@ class Rivals:
     def timeouts(self, partition: int, owner: Watched) -> Timeouts | None:
         """For how long the owner may be silent; None where that is left to the group.
 
-        The second standby waits for the first one, and who was wrong lately waits longer.
+        The second standby waits for the first one, and a standby that was wrong lately waits
+        longer.
         """
         settings = self._settings
         if not settings.silence_limit_ms:
@@ -67,9 +68,9 @@ class Rivals:
     def may_restart(self, ended: PartitionRunner) -> bool:
         """Whether a partition that ended by itself is to be tried again.
 
-        Fenced off means that another owner is alive: try again only if the group has not moved
-        the partition within a session.  It may be an owner of before the last rebalance, who was
-        late, so the group is asked to share anew; whatever it says is acted on at once.
+        A fenced owner knows that another one is alive: it tries again only if the group has not
+        moved the partition within a session.  The other one may be a late owner of before the last
+        rebalance, so the group is asked to assign anew; its answer is acted on at once.
         """
         if ended.state is not Ownership.STOPPED:
             return True

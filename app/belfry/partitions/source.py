@@ -1,7 +1,8 @@
-"""The requests of one owned partition, read ahead of the engine: what is read, and what is held.
+"""The requests of one owned partition, read ahead of the engine in batches of bounded size.
 
-Every batch carries the chain (`start`, `next_position`), and at most two of them are under way, so
-a slow engine stops the reading and nothing is ever dropped between fetch and engine.
+Every batch carries its begin and the begin of the next one (`start`, `next_position`).  At most two
+batches are under way, so a slow engine stops the reading, and no request is dropped between fetch
+and engine.
 
     reader   read 40‥42 ─ hand over ─ read 43‥45 ─ hand over ─ waits ········ read 46‥
     owner               ─ step with 40‥42 ──────── committed: taken(1) ──┘
@@ -9,8 +10,8 @@ a slow engine stops the reading and nothing is ever dropped between fetch and en
 A batch is bounded in records and in bytes: it has as many bytes as a step may take in, and at most
 one record more. Nothing is read ahead of a large one.
 
-Of small ones eight are under way. While a commit takes long, requests come in sips; were two of
-these all, what came behind them would miss the next step and wait for the one after it:
+Up to eight small batches may be under way. While a commit takes long, requests come in sips; with
+two of them at most, the requests behind would miss the next step and wait for the one after it:
 
     step 1 commits     sip a ─ sip b ─ sip c
     step 2             takes a, b and c together, not a alone
@@ -33,21 +34,21 @@ from belfry.kafka.request_log import RequestLog
 from belfry.wire.batch import SourceBatch
 from belfry.wire.record import SourceRecord, size_of
 
-# Room for what is handed over and not yet committed: a small batch takes one part of it, another
-# one half of it, a large one all.
+# Room for batches that are handed over and not yet committed, in parts: a small batch takes one
+# part, a larger one half of the room, a large one all of it.
 AHEAD: Final = 8
-# Bytes that a record takes in memory besides what it holds.
+# Bytes that a record takes in memory besides its content.
 RECORD_BYTES: Final = 500
 
 
 class Readers(Protocol):
-    """Who gives readers their turns (`request_readers.py`); from any thread."""
+    """The port that gives readers their turns (`request_readers.py`); for any thread."""
 
     def enter(self, reader: SourceReader) -> None:
         """Read for it."""
 
     def leave(self, reader: SourceReader) -> None:
-        """Read for it no more."""
+        """Stop reading for it."""
 
     def wake(self) -> None:
         """A reader has room again."""
@@ -61,7 +62,7 @@ class SourceReader:
     """Reads one source partition from a position on and hands batches over.
 
     `start`, `taken`, `ask_to_stop` and `stop` come from the owner's thread, `add` and `turn` from
-    the readers' thread, which calls `hand_over` as well. An object is for one term.
+    the readers' thread, which calls `hand_over` as well. Each object serves one term.
     """
 
     def __init__(
@@ -77,18 +78,19 @@ class SourceReader:
         self._batch_bytes = batch_bytes
         self._hand_over = hand_over
         self._readers = readers
-        # What was read and not handed over: where it begins, its records and their sizes.
+        # Records that were read and not handed over: where they begin, and their sizes.
         self._start = source.position
         self._read: list[SourceRecord] = []
         self._sizes: list[int] = []
         self._appended = True
-        # Parts of the room, counted by one thread each: what lies between them is under way.
+        # Parts of the room that were ever taken, and given back: the difference is under way. One
+        # thread writes each.
         self._handed = self._taken = 0
         self._waits = False
-        # The same in bytes: parts and bytes of each batch that is under way, and since when.
+        # Each batch under way: its parts, its bytes, and since when. Then all bytes, as above.
         self._under_way: deque[tuple[int, int, float]] = deque()
         self._handed_bytes = self._taken_bytes = 0
-        # Whether what is fetched is a trickle: it need not wait for room that readers share.
+        # Whether requests come as a trickle, which need not wait for the room that readers share.
         self.trickles = False
         self.failure: Exception | None = None
 
@@ -104,7 +106,7 @@ class SourceReader:
 
     @property
     def fetched(self) -> int:
-        """The offset up to which there is nothing to be fetched."""
+        """The offset up to which all has been fetched."""
         return self._source.fetched
 
     # -- the owner's thread ----------------------------------------------------------------------
@@ -115,7 +117,7 @@ class SourceReader:
         self._readers.enter(self)
 
     def taken(self, parts: int) -> None:
-        """Batches of so many parts have been taken in: there is room for others."""
+        """Batches of so many parts have been committed: there is room for others."""
         self._taken += parts
         while parts > 0 and self._under_way:
             of_batch, size, _ = self._under_way.popleft()
@@ -125,26 +127,26 @@ class SourceReader:
             self._readers.wake()
 
     def ask_to_stop(self) -> None:
-        """Read no more, soon; a batch that is being handed over still comes."""
+        """Stop reading soon; a batch that is being handed over still comes."""
         self._readers.leave(self)
 
     def stop(self) -> None:
-        """Read no more."""
+        """Stop reading."""
         self.ask_to_stop()
-        # It holds the frames that it passed through, and they hold the object that raised it.
+        # An error holds the frames that it passed through, and they hold the object that raised it.
         self.failure = None
 
     # -- the readers' thread ---------------------------------------------------------------------
 
     def has_room(self) -> bool:
         """Whether a batch may be handed over; where there is none, its owner wakes the readers."""
-        # In this order: an owner that takes one in between sees that it is waited for.
+        # In this order: an owner that gives room back in between sees that the reader waits.
         self._waits = True
         self._waits = self._handed - self._taken >= AHEAD
         return not self._waits
 
     def held_bytes(self, now_s: float) -> int:
-        """Bytes of memory that batches under way take; none of an owner that may hang."""
+        """Bytes of memory that batches under way take; 0 for an owner that may hang."""
         try:
             _, _, since_s = self._under_way[0]
         except IndexError:
@@ -153,27 +155,27 @@ class SourceReader:
 
     @property
     def has_read(self) -> bool:
-        """Whether there is something to hand over, or to open: nothing more is to be fetched."""
+        """Whether there are records to hand over or to unpack; if so, no more are to be fetched."""
         return bool(self._read) or not self._source.empty
 
     def may_turn(self) -> bool:
-        """Whether there is something to hand over, and room for it."""
+        """Whether there are records to hand over, and room for them."""
         return self.has_read and self.has_room()
 
     def add(self, answer: Fetched) -> None:
-        """Take in what was fetched next; raises OutOfRange or ConnectionError where it failed."""
+        """Take the next answer in; raises OutOfRange or ConnectionError where the fetch failed."""
         self._source.add(answer)
         self.trickles = len(answer.data) < SIP_BYTES
 
     def turn(self) -> None:
-        """Hand one batch over, where there is one: records, or positions that hold none."""
+        """Hand one batch over, where there is one: records, or a range of offsets without any."""
         if not self._read:
             self._start = self._source.position
             self._read = self._source.take(self._batch_records)
             self._appended = self._source.appended
             self._sizes = _sizes(self._read)
             if self._source.position == self._start:
-                # It passes over records, and goes on with the next turn.
+                # Records before the position were unpacked so far; the next turn goes on.
                 return
         records, size = self._cut()
         behind = self._read[0][0] if self._read else self._source.position
@@ -187,14 +189,14 @@ class SourceReader:
         self._hand_over(batch)
 
     def _parts(self, records: int, size: int) -> int:
-        """How much of the room a batch takes: as many small ones as fit hold no more than one."""
+        """How many parts of the room a batch takes: small ones together hold no more than one."""
         if 2 * size > self._batch_bytes:
             return AHEAD
         small = AHEAD * records <= self._batch_records and AHEAD * size <= self._batch_bytes
         return 1 if small else AHEAD // 2
 
     def _cut(self) -> tuple[list[SourceRecord], int]:
-        """The first of what was read, as much as fits into a step, and its size; drops it."""
+        """Take the first records out, as many as fit into a step, with their size in bytes."""
         records, sizes = self._read, self._sizes
         count, size = len(records), sum(sizes)
         if size > self._batch_bytes:

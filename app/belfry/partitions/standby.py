@@ -1,12 +1,12 @@
 """Standing by for a partition: its changelog followed warm, and its owner watched.
 
-A thread reads the changelog as the owner writes it and folds it into the local store, now and then
-(`standby_upkeep.py`), checked for holes.  On promotion it hands all of it over (`Warm`): store,
-replay, reader and a producer that knows the cluster.  Then what the replay holds is folded, and
-what the owner wrote last is left to be read.
+A thread reads the changelog as the owner writes it, checks it for holes, and folds it into the
+local store now and then (`standby_upkeep.py`).  On promotion it hands its parts over (`Warm`):
+store, replay, reader and a producer that knows the cluster.  Then the take-over folds the records
+that the replay holds, and reads the owner's last ones.
 
-Where the owner shows signs of life by agreement (`watch`), a standby that hears none for long
-enough (`failure_detector.py`) tells so and ends; its `Owners` then promote it, ahead of the group.
+Where the owner shows signs of life by agreement (`watch`), a standby that sees none for long enough
+(`failure_detector.py`) raises an alarm and ends; its `Owners` then promote it, ahead of the group.
 
 An example.  The group drops a dead worker after 10 s; its standby need not wait for that:
 
@@ -46,7 +46,7 @@ from belfry.store.ordered_map import Damaged
 from belfry.store.replay import HoleInChangelog
 
 READ_RECORDS: Final = 5_000
-# Longest wait for records of the changelog, so that an end is noticed.
+# Longest wait for records of the changelog, so that a stop is noticed.
 WAIT_S: Final = 0.1
 # Small batches cost more than they are worth: the rest is read on promotion.
 GATHER_S: Final = 0.1
@@ -61,7 +61,7 @@ class Standby:
     """Follows one partition until stopped, promoted or alarmed.
 
     `alarm` is called once, in the standby's thread, when the owner has been silent for too long.
-    `silent` says so afterwards. `problem` is why it began anew, empty once it has caught up.
+    `silent` is True afterwards. `problem` is why it began anew, empty once it has caught up.
     """
 
     def __init__(
@@ -87,20 +87,20 @@ class Standby:
         self._thread.start()
 
     def watch(self, timeouts: Timeouts | None, heartbeats: HeartbeatWatch | None = None) -> None:
-        """Tell when the owner has been silent for so long; None: leave that to the group.
+        """Raise the alarm when the owner has been silent for so long; None: leave it to the group.
 
         From any thread; the pair is replaced as a whole.
         """
         self._watched = None if timeouts is None else (timeouts, heartbeats)
 
     def store(self) -> StoreFigures | None:
-        """What its store takes, None where it has none just now; from any thread."""
+        """Figures of its store, None where it has none just now; from any thread."""
         warm = self._warm
         return None if warm is None else warm.rows.figures()
 
     @property
     def warm(self) -> bool:
-        """Whether it is close enough to its owner to be promoted at once."""
+        """Whether it is close enough to the end of the changelog to be promoted at once."""
         return self._warm is not None and self.reading.end - self.reading.position < NEAR_RECORDS
 
     @property
@@ -109,7 +109,7 @@ class Standby:
         return self._thread.alive
 
     def ask_to_stop(self) -> None:
-        """Stop soon; several are asked before the first is waited for."""
+        """Stop soon; so several can be asked before the first one is waited for."""
         self._stopping.set()
 
     def stop(self) -> None:
@@ -121,7 +121,7 @@ class Standby:
             warm.close()
 
     def hand_over(self) -> Warm | None:
-        """Stop following and give what there is away; None where nothing usable is open."""
+        """Stop following and give the open parts away; None where no usable part is open."""
         self._thread.stop()
         warm, self._warm = self._warm, None
         return warm
@@ -131,7 +131,7 @@ class Standby:
         try:
             self._follow()
         except (AheadOfLog, OutOfRange, Contradiction) as error:
-            # This copy may be the only one of what the log has lost: the next owner of the
+            # This copy may be the only one of records that the log has lost: the next owner of the
             # partition looks closer.
             self._fold_what_is_held()
             self._drop(str(error))
@@ -147,19 +147,19 @@ class Standby:
         return END if self.silent else None
 
     def _tell_of_silence(self) -> None:
-        """The thread's last turn: raise the alarm, when nothing is read any more."""
+        """The thread's last turn: raise the alarm, now that the reading has ended."""
         if self.silent:
             self._log.warning("the owner is silent")
             self._alarm(self.partition)
 
     def _fold_what_is_held(self) -> None:
-        """Let the copy show where the log is cut off; whatever fails, it has to be closed."""
+        """Bring the copy up to the records that were read; a failure must not keep it open."""
         if self._warm is not None:
             with suppress(Exception):
                 self._warm.replay.fold(int(self._clock.wall_ms()))
 
     def _drop(self, why: str) -> None:
-        """Close what is open, and say why; the next turn opens the copy anew."""
+        """Close all parts, and log why; the next turn opens the copy anew."""
         if why != self.problem:
             self._log.warning("a standby starts over", reason=why)
         self.problem = why
@@ -169,7 +169,7 @@ class Standby:
         self._stopping.wait(PAUSE_AFTER_ERROR_S)
 
     def _follow(self) -> None:
-        """Read the changelog, until the end is asked for or the owner is silent."""
+        """Read the changelog, until the standby is to stop or the owner is silent."""
         warm = self._opener.open_warm(self.partition, self._stopping.is_set)
         try:
             low, end = warm.changelog.ends()
@@ -194,14 +194,14 @@ class Standby:
                 return
 
     def _read(self, warm: Warm, detector: FailureDetector) -> None:
-        """Hold what has come, and note that the owner lives, or that Kafka is away."""
+        """Hold the new records, and note that the owner lives, or that Kafka is away."""
         before = warm.changelog.position
         try:
             messages = warm.changelog.read(READ_RECORDS, WAIT_S)
         except UnreadableBatch:
             raise
         except ConnectionError:
-            # The cluster is away: what was read stays, and the silence is not the owner's.
+            # The cluster is away: records that were read stay, and the silence is not the owner's.
             detector.unanswered(self._clock.monotonic_ms())
             self._stopping.wait(WAIT_S)
             return
@@ -222,7 +222,7 @@ class Standby:
             self._stopping.wait(GATHER_S)
 
     def _silent(self, warm: Warm, detector: FailureDetector) -> bool:
-        """Whether the owner has shown no sign of life for as long as was agreed."""
+        """Whether the owner has shown no sign of life for as long as `watch` allows."""
         now_ms = self._clock.monotonic_ms()
         if detector.wants_look(now_ms):
             try:
@@ -234,7 +234,7 @@ class Standby:
             now_ms, asked_ms = self._clock.monotonic_ms(), now_ms
             detector.here(now_ms)
             detector.looked(asked_ms, now_ms, warm.changelog.position, end)
-        # An owner that has never written a manifest may still be on its way to its first.
+        # An owner that has never written a manifest may still be about to write its first.
         known = warm.replay.manifest is not None
-        # One that cannot fire all of it waits for the group, which knows who can.
+        # A worker that cannot fire all schedules waits for the group, which knows one that can.
         return self.warm and known and not warm.replay.unreadable and detector.over(now_ms)

@@ -1,18 +1,18 @@
-"""What a standby does with its store: fold what was read, put it on disk, let it be copied.
+"""The upkeep of a standby's store: fold records, write them to disk, let the store be copied.
 
-each turn             fold what is held, where it is time for that
+each turn             fold the held records, if it is time
 after a fold          let a checkpoint be made, where one is wanted
 every 20 s of folds   begin to put memory on disk; learn how far the log goes, and of signatures
 
-What was read is held in memory, in the log's order, and folded every two seconds:
+Records that were read are held in memory, in the log's order, and folded every two seconds:
 
     read    a waits ─ b waits ─ a has fired ─ c waits ─ …
     folded                                            └─ once: a's marker, b, c, and the position
 
 The longer records are held, the more of them replace one another, and the fewer batches are
-written.  A crash loses what is held, and it is read again from the position that lies in the store;
-a promotion folds it first.  So no more is held than is folded in a moment, in which the worker's
-own partitions wait: RocksDB's binding writes under the interpreter's lock.
+written.  A crash loses the held records, and they are read again from the position in the store; a
+promotion folds them first.  A standby holds no more than it can fold in a moment, because the
+worker's own partitions wait meanwhile: RocksDB's binding writes under the interpreter's lock.
 """
 
 from __future__ import annotations
@@ -24,24 +24,24 @@ from belfry.partitions.opener import PartitionOpener
 from belfry.partitions.term import Warm
 from belfry.recovery.reading import ReplayProgress
 
-# Milliseconds that something is held at most, records, and bytes of their values.
+# The most that is held: for how many milliseconds, how many records, and bytes of their values.
 EVERY_MS: Final = 2_000
 MOST_RECORDS: Final = 5_000
 MOST_BYTES: Final = 8_000_000
-# Seconds for Kafka to say where the changelog ends.
+# Seconds for Kafka to tell the end of the changelog.
 LOOK_S: Final = 1.0
-# How often the store writes its memory to the disk: what is not there is read again after a crash.
+# How often the store writes its memory to disk: after a crash, later records are read again.
 FLUSH_EVERY_MS: Final = 20_000
 
 
 class FoldRhythm:
-    """Says when a standby folds; the first records that come are folded at once."""
+    """Decides when a standby folds; the first records that come are folded at once."""
 
     def __init__(self) -> None:
         self._folded_ms: float | None = None
 
     def due(self, held: tuple[int, int], now_ms: float) -> bool:
-        """Whether to fold now what is held: so many records, of so many bytes; if so, it is done.
+        """Whether to fold now; `held` is how many records are held, and their bytes.
 
         `now_ms` is the machine's monotonic time.
         """
@@ -69,7 +69,7 @@ class StandbyUpkeep:
         self._checkpoint = opener.checkpoint(partition, owner=False)
 
     def turn(self, warm: Warm, *, caught_up: bool) -> None:
-        """Do what it is time for; raises what folding raises.
+        """Do the work that is due; raises the errors of folding.
 
         `caught_up` says whether checkpoints may be made: those of a store that is far behind save
         little.
@@ -90,7 +90,7 @@ class StandbyUpkeep:
                 self._opener.leaves(self._partition, False)
 
     def _learn_the_end(self) -> None:
-        """See how far the log goes; where Kafka is away it shows with the next read."""
+        """Learn the end of the log; where Kafka is away, the next read shows it."""
         topic = self._opener.output_topics.changelog
         with suppress(ConnectionError):
             end = self._opener.log_ends.ends(topic, self._partition, LOOK_S)[1]

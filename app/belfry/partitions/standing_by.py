@@ -1,10 +1,10 @@
 """The standbys of a worker: begun, watched, promoted and ended, as its supervisor says.
 
-    beside what is owned     followed warm, and watched: who is silent for too long is told
+    beside owned partitions  followed warm, and watched: an owner's long silence raises an alarm
     owned, not run here      followed warm, until this worker may take over again
     promoted                 asked to stop with the others, and hands over what it has
 
-The supervisor's thread begins and ends them; anybody may look at them.
+The supervisor's thread begins and ends them; any thread may look at them.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Standbys:
             return [self._standbys[key] for key in sorted(self._standbys)]
 
     def follow(self, partition: int, told: Assignment, *, watched: bool) -> bool:
-        """Stand by for a partition; whether its owner is silent, and it is to be taken over."""
+        """Stand by for a partition; returns whether it is to be taken over from a silent owner."""
         standby = self._standbys.get(partition)
         if standby is None:
             standby = Standby(partition, self._opener, self._alarmed)
@@ -60,13 +60,13 @@ class Standbys:
         return standby.silent
 
     def promote(self, partition: int) -> Warm | None:
-        """End the standby of a partition; what it hands over, None where nothing usable is open."""
+        """End the standby of a partition and return its parts, None where no usable one is open."""
         with self._lock:
             standby = self._standbys.pop(partition, None)
         return None if standby is None else standby.hand_over()
 
     def end(self, kept: Collection[int] = (), promoted: Collection[int] = ()) -> None:
-        """End all but these; the promoted are only asked to, and are handed over afterwards."""
+        """End all but `kept`; those of `promoted` are only asked to stop, and handed over later."""
         leaving = [standby for standby in self.all() if standby.partition not in kept]
         for standby in leaving:
             standby.ask_to_stop()

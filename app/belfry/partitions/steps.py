@@ -1,9 +1,9 @@
-"""The steps of one partition while it is owned: what each waits for, and what goes into it.
+"""The steps of one partition while it is owned: the wait for work, and the work of one step.
 
 wait for a batch or the next due instant ─► fire_due ─► accept ─► one transaction ─► committed
-                 or for room to fire in    └ held of what all steps may hold ─────┘
+                 or for room to fire in    └ takes some of the room of all steps ─┘
 
-A step for which there is no room yet fires nothing, and does all else (`step_shares.py`).
+A step for which there is no room yet fires nothing, and does all its other work (`step_shares.py`).
 
 Each wait is a pause of the partition's loop (`host/loops.py`): other partitions' loops have their
 turns meanwhile.  A step itself is one turn, its commit included.
@@ -31,7 +31,7 @@ from belfry.partitions.term import Owned
 from belfry.partitions.upkeep import Upkeep
 from belfry.wire.batch import SourceBatch
 
-# A step takes requests in for so long, and for one request more: what others have due waits.
+# A step takes requests in for so long, and one request more: due events of other partitions wait.
 MOST_TAKING_MS: Final = 250
 # It fires for so long, and a few more: some take long to find their next instant, most do not.
 MOST_FIRING_MS: Final = 2_000
@@ -40,8 +40,7 @@ MOST_FIRING_MS: Final = 2_000
 class Steps:
     """One partition's steps, term after term; one turn at a time.
 
-    `fires` says whether what is due may fire. `loop` is the one that the steps are turns of.
-    Batches come by way of `mail`.
+    `fires` says whether due events may fire. Steps are turns of `loop`; batches come by `mail`.
     """
 
     def __init__(
@@ -72,30 +71,30 @@ class Steps:
         self.turned_ms = self._clock.monotonic_ms()
 
     def begin_term(self) -> int:
-        """A term of ownership begins, of this number; batches of earlier ones are thrown away."""
+        """Begin a term of ownership and return its number; batches of earlier terms are dropped."""
         self._waiting = None
         return self.mail.begin_term()
 
     def end_term(self) -> None:
-        """A term of ownership is over, however it ended: it waits for room no longer."""
+        """A term of ownership is over, however it ended: stop waiting for room."""
         self._share.leave()
 
     def begin_reading(self) -> None:
-        """Batches may come from now on: none is missing yet."""
+        """Batches may come from now on: no batch is missing yet."""
         self._missing.arrived(self._clock.monotonic_ms())
 
     def comes_round(self) -> None:
-        """The loop is at work: it does not hang."""
+        """Note that the loop comes round: it does not hang."""
         self.turned_ms = self._clock.monotonic_ms()
 
     def guarded_ms(self) -> int:
-        """Now, by what the guard makes of a look at both clocks."""
+        """The present instant in epoch ms, as the clock guard judges both clocks."""
         wall_ms, monotonic_ms = self._clock.both_ms()
         self._guard.observe(wall_ms, monotonic_ms)
         return self._guard.now_ms(wall_ms)
 
     def commit(self, owned: Owned, effects: Effects) -> bool:
-        """Make a step true; False if it was rolled back and is to be done again."""
+        """Commit a step; False if it was rolled back and is to be done again."""
         return self._commits.commit(owned, effects, self.turned_ms)
 
     def step(self, owned: Owned) -> Turns:
@@ -110,15 +109,15 @@ class Steps:
             yield from self._rest(PAUSE_AFTER_ABORT_S)
 
     def _do(self, owned: Owned, now_ms: int) -> bool:
-        """Do what there is to do; False if it was rolled back and is to be done after a pause."""
+        """Do the work of a step; False if it was rolled back and is to be done after a pause."""
         effects = self._fire(owned, now_ms) if self._has_room(owned, now_ms) else None
         batch = None
-        up = self._time_is_up(self._clock.monotonic_ms() + MOST_TAKING_MS)
+        over = self._time_is_up(self._clock.monotonic_ms() + MOST_TAKING_MS)
         if not self._early.under_way:
-            effects = take_aside(owned, effects, now_ms if self._guard.may_fire else None, up)
+            effects = take_aside(owned, effects, now_ms if self._guard.may_fire else None, over)
             batch = self._ready_batch(owned)
         if batch is not None:
-            effects = self._accept(owned, batch, self.arrivals.instant_ms(batch, now_ms), up)
+            effects = self._accept(owned, batch, self.arrivals.instant_ms(batch, now_ms), over)
         if self._early.puts_off(owned, effects):
             return True
         effects = self._upkeep.add_to(owned, effects, self._clock.monotonic_ms(), self.guarded_ms)
@@ -128,7 +127,7 @@ class Steps:
         return done
 
     def _has_room(self, owned: Owned, now_ms: int) -> bool:
-        """Whether to fire in this step: it may, and waits for no room for what is due."""
+        """Whether to fire in this step: it may, and need not wait for room for due events."""
         due_ms, may_fire = owned.engine.next_due_ms(), self._may_fire()
         if may_fire:
             self._linger.fires(now_ms)
@@ -139,13 +138,13 @@ class Steps:
         return not self._share.awaits()
 
     def _fire(self, owned: Owned, now_ms: int) -> Effects:
-        """Fire what is due, as much as this step's share allows, and hold what that takes."""
-        up = self._time_is_up(self._clock.monotonic_ms() + MOST_FIRING_MS)
+        """Fire due events, as many as this step's share allows, and keep the room they take."""
+        over = self._time_is_up(self._clock.monotonic_ms() + MOST_FIRING_MS)
         engine, share = owned.engine, self._share
         chunk, most_bytes = self._settings.fire_chunk, self._settings.step_bytes
         room, at_most = engine.effects.room, min(self._commits.at_most, share.of(LIGHT * chunk))
-        effects = engine.fire_due(now_ms, at_most, up, share.of(most_bytes))
-        # Events that are held back, since their topic is missing for instance, are held here too.
+        effects = engine.fire_due(now_ms, at_most, over, share.of(most_bytes))
+        # Rows of events that are held back, since their topic is missing say, take room as well.
         events, rows = len(effects.fired), engine.changed
         share.keep(
             (room - effects.room) / most_bytes,
@@ -160,7 +159,7 @@ class Steps:
         if batch is not None:
             events += len(batch.records)
             self._waiting = None
-            # What comes next was not missing while this batch waited.
+            # The next batch was not missing while this one waited.
             self._missing.arrived(self._clock.monotonic_ms())
             if left := batch.behind(owned.engine.position):
                 self.mail.put_back(left)
@@ -176,14 +175,14 @@ class Steps:
     def _await_work(self, owned: Owned) -> Turns:
         """Wait for a batch, the next due instant and room, or a second, whichever comes first."""
         if self._waiting is not None:
-            # Its schemas are asked for: fire meanwhile, and look again soon.
+            # The schemas of the batch are looked up: fire meanwhile, and look again soon.
             yield from self._rest(min(self._due_in_s(owned), LOOK_AGAIN_S))
             return
         if linger_s := self._linger.left_s(self._clock.monotonic_ms()):
             yield from self._rest(linger_s)
-        # A rest, which nobody cuts short, keeps what somebody wants meanwhile.
+        # A wake-up during a rest does not cut the rest short, and is kept in `asked`.
         yield 0.0 if self._loop.asked or self.mail.any else self._due_in_s(owned)
-        # Before all looks: what is wanted from here on is seen by them, or by the next step.
+        # Reset before all looks: these looks, or the next step, see the cause of a later wake-up.
         self._loop.asked = False
         self._waiting = self.mail.next(owned.resolver.knows)
         now_ms = self._clock.monotonic_ms()
@@ -193,7 +192,7 @@ class Steps:
             self._missing.arrived(now_ms)
 
     def _rest(self, seconds: float) -> Turns:
-        """Let so much time pass, even if the loop is woken; less where it is to stop."""
+        """Pause for so long, even if the loop is woken; shorter where it is to stop."""
         until_ms = self._clock.monotonic_ms() + 1000 * seconds
         yield seconds
         while (
@@ -202,7 +201,7 @@ class Steps:
             yield left_ms / 1000
 
     def _due_in_s(self, owned: Owned) -> float:
-        """Seconds until something can fire; what is due already asks for room here."""
+        """Seconds until an event can fire; asks for room where one is due already."""
         due_ms = owned.engine.next_due_ms()
         most_s = min(longest_s(owned), self._upkeep.longest_s(owned))
         if due_ms is None or not self._may_fire():

@@ -1,10 +1,10 @@
-"""The partitions of this worker: owned, stood by for, or on their way out.
+"""The partitions of this worker: owned, followed by a standby, or about to be given up.
 
-One thread brings what runs in line with what the group has said, so that the group's callback
-returns at once.  Three things go beyond what the group says, and the fence makes all of them safe:
+One thread starts and ends owners and standbys as the group assigns partitions, so the group's
+callback returns at once.  Three rules go beyond that, and the fence makes all of them safe:
 
-- what stays assigned through a rebalance goes on firing;
-- what is assigned to another goes on until that one fences it;
+- a partition that stays assigned through a rebalance goes on firing;
+- a partition that is assigned to another worker goes on until that worker fences it;
 - a standby whose owner is silent takes over at once, and the group follows.
 """
 
@@ -32,9 +32,9 @@ from belfry.partitions.upkeep import sweep_every_ms
 
 LOOK_S: Final = 0.5
 STOP_S: Final = 15.0
-# A loop that comes round less often than that is not well.
+# A loop that has not come round for so long is not well.
 HANGS_MS: Final = 2_000.0
-# Of what is being taken over: any owner's is higher.
+# The epoch of a partition that is being taken over: the epoch of any owner is higher.
 NO_EPOCH: Final = -1
 
 log = structlog.get_logger(__name__)
@@ -74,14 +74,14 @@ class Owners:
         self._thread.start()
 
     def assign(self, partitions: Iterable[int]) -> None:
-        """These partitions, and no others, are this worker's; its standbys are in the group."""
+        """Own these partitions and no others; the group's assignment tells the standbys."""
         with self._lock:
             self._assigned = set(partitions)
             self._rivals.assigned_anew()
             for runner in self._runners.values():
                 if runner.alive:
                     runner.leasing.allow(runner.partition in self._assigned)
-            # Who was fenced off before owns anew by the group's word.
+            # A runner that was fenced off before may own again, because the group says so.
             ended = [key for key, runner in self._runners.items() if not runner.alive]
             for key in ended:
                 del self._runners[key]
@@ -97,7 +97,7 @@ class Owners:
         self._thread.stop()
 
     def runners(self) -> list[PartitionRunner]:
-        """Runners of owned partitions and of those on their way out, by partition."""
+        """Runners of owned partitions and of those about to be given up, by partition."""
         with self._lock:
             return [self._runners[key] for key in sorted(self._runners)]
 
@@ -106,16 +106,16 @@ class Owners:
         return self._runners.get(partition)
 
     def standbys(self) -> list[Standby]:
-        """Partitions that are stood by for."""
+        """The standbys of this worker."""
         return self._standbys.all()
 
     def assigned(self) -> set[int]:
-        """What the group has assigned."""
+        """The partitions that the group has assigned to this worker."""
         with self._lock:
             return set(self._assigned)
 
     def await_idle(self, limit_s: float) -> None:
-        """Wait until no partition is owned here any more, or the time is over."""
+        """Wait until no partition is owned here any more, for `limit_s` at most."""
         deadline = machine.monotonic() + limit_s
         for runner in self.runners():
             runner.join(max(0.0, deadline - machine.monotonic()))
@@ -126,11 +126,11 @@ class Owners:
         return self._thread.alive or not self.answered
 
     def holdings(self) -> tuple[dict[int, int], tuple[int, ...]]:
-        """Epochs of what is owned or on its way here, and what is stood by for.
+        """Epochs of partitions that are owned or being taken over, and the warm standbys.
 
-        Who takes a partition over says so, or another rebalance would begin it anew elsewhere.
-        What is said here begins a rebalance: until it is over, nothing is read within a lease,
-        so that no successor has to wait for a lease's end.
+        A worker that takes a partition over says so, or another rebalance would begin the take-over
+        anew elsewhere. The group asks this at the begin of a rebalance: until its end, no read is
+        answered within a lease, so that no successor has to wait for one.
         """
         owns: dict[int, int] = {}
         for runner in self.runners():
@@ -163,26 +163,26 @@ class Owners:
         self._end_all()
         SHARES.expect(0)
 
-    def _reconcile(self, mine: set[int], told: Assignment) -> None:
+    def _reconcile(self, mine: set[int], assignment: Assignment) -> None:
         for runner in self.runners():
             runner.assigned = runner.partition in mine
             runner.preemptive = runner.preemptive and not runner.assigned
             if not runner.alive and not runner.assigned:
                 self._drop(runner)
         if self._heartbeats is not None:
-            self._heartbeats.follow(told)
-        beside = set(told.stands_by) - mine
-        SHARES.expect(len(mine | beside))
+            self._heartbeats.follow(assignment)
+        stood_by = set(assignment.stands_by) - mine
+        SHARES.expect(len(mine | stood_by))
         starting = {partition for partition in mine if self._may_run(partition)}
-        self._standbys.end((beside | mine) - starting, starting)
+        self._standbys.end((stood_by | mine) - starting, starting)
         for partition in starting:
             self._run_one(partition, assigned=True)
-        for partition in sorted(beside | (mine - starting)):
-            self._stand_by(partition, told, watched=partition in beside)
-        self._set_paces(told)
+        for partition in sorted(stood_by | (mine - starting)):
+            self._stand_by(partition, assignment, watched=partition in stood_by)
+        self._set_paces(assignment)
 
     def _drop(self, runner: PartitionRunner) -> None:
-        """A runner that had no right to the partition any more has ended."""
+        """Forget a runner that has ended, and whose partition the group does not assign here."""
         with self._lock:
             self._runners.pop(runner.partition, None)
         self._opener.metrics.lost(runner.partition)
@@ -201,25 +201,25 @@ class Owners:
             self._runners[partition] = runner
             runner.start()
 
-    def _stand_by(self, partition: int, told: Assignment, *, watched: bool) -> None:
+    def _stand_by(self, partition: int, assignment: Assignment, *, watched: bool) -> None:
         running = self._runners.get(partition)
-        # What was added to the input alone keeps no state that could be followed.
+        # A partition that was added to the input alone keeps no state that could be followed.
         added = not self._opener.counted.holds(partition)
         if added or (running is not None and running.alive):
             return
-        if self._standbys.follow(partition, told, watched=watched):
+        if self._standbys.follow(partition, assignment, watched=watched):
             log.warning("taking over ahead of the group", partition=partition)
             self._run_one(partition, assigned=False)
 
-    def _set_paces(self, told: Assignment) -> None:
-        """Say how often to sweep, and to commit: often where a standby goes by commits, or just
-        before and after a hand-over; and where this worker's heartbeats are not taken or were late.
+    def _set_paces(self, assignment: Assignment) -> None:
+        """Set how often runners sweep and commit: often where a standby judges by commits, shortly
+        before and after a hand-over, and where this worker's heartbeats are not taken or were late.
         """
         runners = self.runners()
         lost = self._heartbeats is not None and not self._heartbeats.acknowledged()
         often_ms = float(idle_commit_ms(len(runners)))
         for runner in runners:
-            heard = lost or runner.partition in told.commits_for
+            heard = lost or runner.partition in assignment.commits_for
             often = heard or not runner.assigned
             proves_ms = runner.upkeep.proves_every_ms(often_ms)
             runner.upkeep.idle_commit_ms = often_ms if often else proves_ms

@@ -1,8 +1,8 @@
-"""What the runner of a partition has of its worker: given once, used by its loop and its steps.
+"""Parts of the worker that the runner of a partition uses, in its loop and in its steps.
 
 opener, guard, outputs,    shared by all partitions of the worker (`process/sharing.py`)
 threads, room
-worker                     whom a runner tells, and asks (`assembly.py`)
+worker                     callbacks of the worker (`assembly.py`)
 """
 
 from __future__ import annotations
@@ -22,22 +22,22 @@ from belfry.wire.batch import SourceBatch
 
 
 class TakesBatches(Protocol):
-    """Who gets the batches of a partition: its runner."""
+    """The receiver of a partition's batches: its runner."""
 
     partition: int
 
     def deliver(self, term: int, batch: SourceBatch) -> None:
-        """Hand a batch over; those of an earlier term are not taken in."""
+        """Hand a batch over; a batch of an earlier term is not taken in."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerPort:
-    """What the loop of a partition tells its worker, and asks it; called in a turn of the loop.
+    """Callbacks of the worker for the loop of a partition; called in a turn of the loop.
 
     `hand_over` gives a batch that was read to the agent, with the runner and the number of the term
-    that it was read in; `refused` says why this worker must not run; `committed` hears of the
-    outcomes of each commit; `is_asked_often` says whether many calls come in at the HTTP port just
-    now; `took_over` hears of each take-over.
+    that it was read in. `refused` gets the reason why this worker must not run, `committed` the
+    outcomes of each commit, and `took_over` each take-over. `is_asked_often` returns whether many
+    calls come in at the HTTP port just now.
     """
 
     hand_over: Callable[[TakesBatches, int, SourceBatch], None]
@@ -48,15 +48,15 @@ class WorkerPort:
 
 
 class RunnerDependencies(NamedTuple):
-    """What all runners of a worker are given."""
+    """The parts that all runners of a worker are given."""
 
-    # Opens what a partition needs.
+    # Opens the parts of a partition.
     opener: PartitionOpener
-    # One machine has one clock, so its partitions share what was found out about it.
+    # One machine has one clock, so its partitions share one guard.
     guard: ClockGuard
     outputs: Outputs
-    # Where loops have their turns.
+    # The threads in which loops have their turns.
     threads: LoopThreads
-    # What steps may hold together.
+    # The room that all steps share.
     room: StepRoom
     worker: WorkerPort

@@ -1,4 +1,4 @@
-"""What a home's readers of tenants' own topics need of their worker."""
+"""Parts of the worker that a partition's readers of tenants' own topics use."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from belfry.tenants.directory import Tenants
 
 @dataclass(frozen=True, slots=True)
 class TenantInputDependencies:
-    """What a home's tenant inputs need of their worker."""
+    """The parts of the worker that a partition's tenant inputs use."""
 
     topics: TenantTopics
     tenants: Tenants
@@ -26,7 +26,7 @@ class TenantInputDependencies:
     consumer_properties: dict[str, Any]
     clock: SystemClock
     metrics: Gauges
-    # Where logs end for readers of committed records: one question for all of them.
+    # The ends of logs for readers of committed records: one question for all of them.
     readable: Callable[[Sequence[Where]], dict[Where, int]]
     step_bytes: int = STEP_BYTES
     through: PassThrough = at_once

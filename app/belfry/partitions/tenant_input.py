@@ -1,4 +1,4 @@
-"""Tenants' own input topics of one home: a thread that reads them while the home is owned here.
+"""Tenants' own input topics of one partition, and the thread that reads them for its owner.
 
 open (fence) ─ ask for the committed positions ─ read ─► one transaction: requests forwarded, and
                                                          the positions behind them
@@ -45,12 +45,12 @@ class TenantInputs:
 
     @property
     def caught_up(self) -> bool:
-        """Whether each topic has been read to where it ended when reading began."""
+        """Whether each topic has been read up to its end of when reading began."""
         return self._read_once or not self._means.topics.of(self._home)
 
     @property
     def wanted(self) -> bool:
-        """Whether there is something to read and nobody reads it: `begin` after a commit."""
+        """Whether there are topics to read and no thread reads them: `begin` after a commit."""
         if self._stopping.is_set() or (self._thread is not None and self._thread.alive):
             return False
         now_ms = self._means.clock.monotonic_ms()
@@ -65,11 +65,11 @@ class TenantInputs:
             self._thread.start()
 
     def ask_to_stop(self) -> None:
-        """Read no more, soon."""
+        """Stop reading soon."""
         self._stopping.set()
 
     def close(self) -> None:
-        """Finish the transaction under way and read no more."""
+        """Finish the transaction under way and stop reading."""
         self.ask_to_stop()
         if self._thread is not None:
             self._thread.join()
@@ -77,7 +77,7 @@ class TenantInputs:
     # -- the thread ------------------------------------------------------------------------------
 
     def _read(self) -> object:
-        """Read to the first failure, or to the end."""
+        """Read until the first failure, or until the stop."""
         reading: TenantInputReading | None = None
         ends: dict[Where, int] | None = None
         try:
@@ -97,10 +97,10 @@ class TenantInputs:
         return END
 
     def _see_whether_all_is_read(self, reading: TenantInputReading, ends: dict[Where, int]) -> None:
-        """All has been read that lies before `ends`, which were asked for when all were met.
+        """Note when all records before `ends` have been read; these were asked for at all ends.
 
-        A fetch alone does not tell: a leader that was just elected may know less for a moment than
-        others have read. It says where a log ends when it knows, and not before.
+        An empty fetch is no proof: a leader that was just elected may know fewer records for a
+        moment than others have read. It answers with the end of a log only once it knows it.
         """
         if reading.has_passed(ends):
             self._read_once = True

@@ -1,4 +1,4 @@
-"""One go at reading tenants' own topics of a home: in turn, and handed over in transactions.
+"""One run of reading a partition's tenants' own topics: in turn, and handed over in transactions.
 
     fetcher ─► one reader a topic ─┬ in turn: some of each ─► one transaction: requests forwarded,
                                    │                          and the positions behind them
@@ -30,7 +30,7 @@ from belfry.telemetry.limited import LimitedLogger
 from belfry.wire.record import SourceRecord
 
 READ_RECORDS: Final = 2_000
-# Of each topic, of which a home may have many.
+# The bytes of an answer of one topic; a partition may read many topics.
 ANSWER_BYTES: Final = 1024 * 1024
 WAIT_S: Final = 0.2
 MORE_S: Final = 0.002
@@ -40,7 +40,7 @@ ASK_S: Final = 10.0
 
 
 class TenantInputReading:
-    """One go at reading, from the fence to the first failure."""
+    """One run of reading, from the fence to the first failure."""
 
     def __init__(self, home: int, means: TenantInputDependencies, said: LimitedLogger) -> None:
         self._home = home
@@ -48,7 +48,7 @@ class TenantInputReading:
         self._log = said
         self._producer = means.producer()
         self._fetcher = fetcher.Fetcher(means.consumer_properties, ANSWER_BYTES)
-        # Asks for positions alone.
+        # Only asks for positions.
         self._consumer = librdkafka.Consumer(
             {**untold(means.consumer_properties), "group.id": self._producer.group}
             | {"enable.auto.commit": False, "isolation.level": "read_committed"}
@@ -56,7 +56,7 @@ class TenantInputReading:
         self._tenant_inputs: dict[Where, TenantInput] = {}
         self._positions: dict[Where, int] = {}
         self._readers: dict[Where, BatchReader] = {}
-        # What was read and not handed over yet.
+        # Records that were read and not handed over yet.
         self._read: dict[Where, deque[SourceRecord]] = {}
         self._ended: set[Where] = set()
         self._lost: set[Where] = set()
@@ -74,12 +74,12 @@ class TenantInputReading:
         return [where for where in self._tenant_inputs if where not in self._lost]
 
     def has_passed(self, ends: Mapping[Where, int]) -> bool:
-        """Whether all has been handed over that lies before these ends."""
+        """Whether all records before these ends have been handed over."""
         left = [where for where in self.ended if where in ends]
         return all(self._positions.get(where, 0) >= ends[where] for where in left)
 
     def open(self) -> None:
-        """Fence the former owner: the positions that are read then are settled."""
+        """Fence the former owner: positions that are read after that are final."""
         self._producer.open()
         self._follow()
 
@@ -90,7 +90,7 @@ class TenantInputReading:
         self._fetcher.close()
 
     def turn(self, stopping: Event) -> None:
-        """Hand over what has come, in one transaction."""
+        """Hand the new requests over, in one transaction."""
         if self._means.topics.of(self._home) != self._followed:
             self._follow()
         count, effects = self._hand_over_some(stopping)
@@ -106,7 +106,7 @@ class TenantInputReading:
                 stopping.wait(SIP_S)
 
     def _hand_over_some(self, stopping: Event) -> tuple[int, Effects]:
-        """What has come, some at a time, until one transaction has enough; how many records."""
+        """Gather new requests until a transaction has enough; returns their number and effects."""
         effects = Effects(room=self._means.step_bytes)
         count, wait_s = 0, WAIT_S
         while effects.room > 0 and count < READ_RECORDS:
@@ -126,20 +126,20 @@ class TenantInputReading:
         return count, effects
 
     def _came_through(self, answer: Fetched, stopping: Event) -> bool:
-        """Whether what was fetched has come through the agent; False if asked to stop."""
+        """Whether the answer has come through the agent; False if asked to stop."""
         if not answer.data:
             return True
         return self._means.through(*answer.where, answer.offset, stopping)
 
     def _readable(self) -> list[Where]:
-        """Topics of which there is something to hand over, what was read longest ago first."""
+        """Topics with records to hand over; the one that was read longest ago comes first."""
         return [w for w, each in self._readers.items() if self._read[w] or not each.empty]
 
     def _follow(self) -> None:
         """Read the topics that there are now, each from where its last reader left off."""
         self._followed = self._means.topics.of(self._home)
         by_place = {(each.place.topic, each.place.partition): each for each in self._followed}
-        # In the order of their names: a set's own order is another one in each process.
+        # In the order of their names: the order of a set differs from process to process.
         self._tenant_inputs = dict(sorted(by_place.items()))
         self._positions = {w: at for w, at in self._positions.items() if w in self._tenant_inputs}
         fresh = [where for where in self._tenant_inputs if where not in self._positions]
@@ -168,12 +168,12 @@ class TenantInputReading:
         )
 
     def _is_new(self, where: Where) -> bool:
-        """Whether nothing of a topic has been read: it is read from where it begins."""
+        """Whether no record of a topic has been read: it is read from its begin."""
         reader = self._readers.get(where)
         return reader is not None and reader.position == 0 and where not in self._positions
 
     def _behind(self) -> dict[Where, int]:
-        """The position behind what was handed over of each topic, where that has moved."""
+        """The position behind the last record handed over of each topic, where it has moved."""
         behind = {}
         for where, reader in self._readers.items():
             left = self._read[where]
@@ -183,12 +183,13 @@ class TenantInputReading:
         return behind
 
     def _add(self, where: Where, effects: Effects) -> int:
-        """Hand records of a topic over with a step's effects; how many."""
+        """Add records of a topic to a step's effects; returns how many."""
         now_ms = int(self._means.clock.wall_ms())
         left, reader = self._read[where], self._readers[where]
         if not left:
             records = reader.take(READ_RECORDS)
-            # Where the topic lets its tenant say when, that is when a worker has seen it.
+            # Where a tenant sets the timestamps of its topic, the instant of reading counts
+            # instead.
             left += records if reader.appended else [(r[0], now_ms, *r[2:]) for r in records]
         tenant_input = self._tenant_inputs[where]
         tenant_input = tenant_input._replace(
@@ -201,7 +202,7 @@ class TenantInputReading:
         return count
 
     def _commit(self, effects: Effects, behind: dict[Where, int]) -> None:
-        """Hand over; one that is rolled back is read again, like one whose end is unknown."""
+        """Commit; requests of a transaction that failed, or may have failed, are read again."""
         clock = self._means.clock
         started_ms = clock.monotonic_ms()
         self._producer.positions = behind
@@ -209,7 +210,7 @@ class TenantInputReading:
         self._means.metrics.committed(effects, (clock.monotonic_ms() - started_ms) / 1000)
 
     def _take(self, answer: Fetched) -> None:
-        """Take in what was fetched; note an end that was met, and say what cannot be read."""
+        """Take an answer in; note an end of a topic, and log a topic that cannot be read."""
         where, error = answer.where, answer.error
         if isinstance(error, OffsetGone) and self._is_new(where):
             self._read_from(where, asked(self._consumer, TopicPartition(*where), ASK_S)[0])

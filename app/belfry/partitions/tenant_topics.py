@@ -1,4 +1,4 @@
-"""Tenants' own input topics: which there are, and who reads them.
+"""Tenants' own input topics, and the partitions whose owners read them.
 
 A topic `belfry.schedules.<tenant>` is read by the owner of the partition at which the tenant lives.
 Topics are found while the output topics are looked at, so one that is made later is found within
@@ -7,9 +7,9 @@ seconds.
     belfry.schedules.payments, 2 partitions       home of payments among 4: partition 3
     ─► the owner of partition 3 reads payments/0 and payments/1
 
-What follows the prefix has to be the name of a tenant. Another topic there is named once in the
-log, and not read. Requests are signed with `origin_keys` when they are sent on, so that nobody else
-can say where one came from.
+The prefix has to be followed by the name of a tenant. Any other topic with the prefix is logged
+once, and not read. Requests are signed with `origin_keys` when they are sent on, so that nobody
+else can claim an origin.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class TenantTopics:
     """The tenant inputs of each home partition; read from any thread, replaced as a whole."""
 
     def __init__(self, prefix: str, homes: Homes, origin_keys: Keys = ()) -> None:
-        """`origin_keys` sign what is handed over."""
+        """`origin_keys` sign the requests that are handed over."""
         self._prefix = prefix
         self._origin_keys = origin_keys
         self._homes = homes
@@ -46,9 +46,7 @@ class TenantTopics:
         return self._tenant_inputs.get(home, NOTHING)
 
     def look(self, topics: Mapping[str, Any]) -> None:
-        """Learn from the cluster's metadata which topics there are; by the thread of output
-        topics.
-        """
+        """Learn the topics from the cluster's metadata; called by the thread of output topics."""
         found: dict[int, set[TenantInput]] = {}
         for name, topic in topics.items():
             if not name.startswith(self._prefix) or topic.error is not None:
@@ -72,7 +70,7 @@ class TenantTopics:
         if topic not in self._misnamed:
             self._misnamed.add(topic)
             log.warning(
-                "topic not read: what follows the prefix is no tenant's name",
+                "topic not read: the prefix is not followed by a tenant's name",
                 topic=topic,
                 prefix=self._prefix,
             )

@@ -1,4 +1,4 @@
-"""What one term of ownership holds open, and what a standby hands over to the next owner.
+"""The open parts of one term of ownership, and those that a standby hands over to the next owner.
 
     standby ── Warm ──► take-over, told by a Term ──► Owned ──► the partition's loop, until close
 
@@ -34,13 +34,13 @@ class NoRows:
     """In place of a store, for a partition that keeps no state."""
 
     def figures(self) -> None:
-        """There is nothing to tell of."""
+        """There are no figures."""
 
     def condemn(self, why: str) -> None:
-        """Nothing can be wrong."""
+        """There is no row that could be wrong."""
 
     def flush(self) -> None:
-        """Nothing is kept."""
+        """There is no row to write."""
 
     def close(self) -> None:
         """Nothing is open."""
@@ -48,7 +48,7 @@ class NoRows:
 
 @dataclass(slots=True)
 class Warm:
-    """What a standby hands over: the next owner goes on with it."""
+    """The parts that a standby hands over: the next owner goes on with them."""
 
     rows: RocksMap
     replay: Replay
@@ -62,7 +62,7 @@ class Warm:
 
 @dataclass(slots=True)
 class Owned:
-    """All that a term of ownership holds open.
+    """All open parts of a term of ownership.
 
     It belongs to the partition's thread. Others look at `engine` and at figures of `rows`, and
     change nothing.
@@ -83,20 +83,20 @@ class Owned:
     new_identity: bytes | None = None
     new_statement: bytes | None = None
     tenant_inputs: TenantInputs | None = None
-    # Of the last manifest before this term: whose it is, and when it was appended if it says that
-    # its owner holds a read lease.
+    # The last manifest before this term: its owner's epoch, and its append time if its owner holds
+    # a read lease.
     former_epoch: int | None = None
     lent_ms: int | None = None
-    # Rows that the former owners have left unsigned, or signed with another secret.
+    # Signs rows that former owners have left unsigned, or signed with another secret.
     resigning: Resigning | None = None
-    # Keys of rows that strangers left behind the last manifest; the first commit overwrites them.
+    # Keys of rows that strangers wrote behind the last manifest; the first commit overwrites them.
     unclosed_rows: tuple[bytes, ...] = ()
-    # Is told that the rows are wrong: a checkpoint that they came from is not used again.
+    # Called when the rows are wrong: a checkpoint that they came from is not used again.
     found_wrong: Callable[[], None] | None = None
 
     @property
     def keeps_state(self) -> bool:
-        """Whether schedules live here: one that only takes requests in has no inputs of tenants."""
+        """Whether schedules live here: a partition that only forwards has no tenant inputs."""
         return self.tenant_inputs is not None
 
     def kept(self) -> None:
@@ -117,7 +117,7 @@ class Owned:
             self.resigning.aborted()
 
     def check(self) -> None:
-        """Raise where this owner cannot go on: nothing can be read, or topics are others now."""
+        """Raise where this owner cannot go on: reading failed, or a topic was replaced."""
         if self.source.failure is not None:
             raise self.source.failure
         if self.world.changed:
@@ -126,7 +126,7 @@ class Owned:
             raise Unknown("the partition holds schedules from now on")
 
     def failed(self, error: Exception) -> None:
-        """The term ends with this error; where the rows are wrong, the next one has none."""
+        """The term ends with this error; where its rows are wrong, the next term has none."""
         if isinstance(error, Damaged):
             self.rows.condemn(str(error))
             if self.found_wrong is not None:
@@ -142,10 +142,10 @@ class Owned:
 
 @dataclass(slots=True)
 class Term:
-    """One term of ownership, as the take-over hears of it and tells of it."""
+    """One term of ownership: the input and the callbacks of its take-over."""
 
     partition: int
-    # Is told of each step of the ownership, and may raise to end the take-over.
+    # Called at each change of the ownership's state; may raise to end the take-over.
     moved: Callable[[Event], None]
     # Gives a batch that was read to the owner's mailbox, by way of the agent.
     hand_over: Callable[[SourceBatch], None]

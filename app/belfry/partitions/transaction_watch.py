@@ -1,22 +1,22 @@
 """A watch on transactions that hold belfry's readers back, wherever they read (`watched_places`).
 
-belfry's own last for milliseconds, so a last stable offset that stays where it is between two looks
-is a stranger's doing, or that of an owner that died. The brokers are asked who it is. The answer
-goes to the log and into a metric, and to a partition that takes requests in: it does not wait for a
-stranger (`intake_end`).
+belfry's own transactions last for milliseconds. So a last stable offset that stays the same between
+two looks shows the transaction of a stranger, or of an owner that died. The brokers are asked whose
+it is. The answer goes to the log, into a metric, and to a partition that takes requests in: it does
+not wait for a stranger (`intake_end`).
 
     12:00:00.0  a program begins a transaction in belfry.schedules/2, and hangs
     12:00:04.0  partition 2 is taken over here: `follow`, so there is a look twice a second
     12:00:04.1  look: last stable offset 70, end 75
     12:00:04.6  look: still 70; DescribeProducers names the program: a stranger
     12:00:04.7  all up to 70 has been taken in: the owner fires, and does not wait
-    12:00:06.6  it has been open for long enough to be told in the log, with what to do
+    12:00:06.6  it has been open for long enough: the log names it, and says what to do
 
-A running owner is not disturbed by a transaction in its changelog. But nobody can take its
-partition over before that has ended, so somebody should know in good time.
+A transaction in its changelog does not disturb a running owner. But no worker can take its
+partition over before that transaction has ended, so operators should know in good time.
 
-The offsets that are asked for are KIP-98's last stable offset and the high watermark; who has a
-transaction open is told by the requests of KIP-664.
+The offsets are KIP-98's last stable offset and the high watermark; the requests of KIP-664 tell who
+has a transaction open.
 """
 
 from __future__ import annotations
@@ -43,13 +43,13 @@ from belfry.telemetry.limited import LimitedLogger
 # Seconds between two looks, usually, and while a partition is being taken over.
 LOOK_S: Final = 10.0
 HURRIED_S: Final = 0.5
-# For so long after a take-over began its partition is looked at often: it may wait for the answer.
+# Looks are frequent for so long after the begin of a take-over, which may wait for the answer.
 HURRY_FOR_S: Final = 35.0
 # A look at many partitions takes its time; the pauses between looks are longer than that.
 PAUSES: Final = 3.0
-# A transaction is told of once it has been open for so long.
+# A transaction is logged once it has been open for so long.
 TOLD_AFTER_MS: Final = 2_000.0
-# Seconds for asking who it is, where no partition that is taken over waits for the answer.
+# Seconds for all questions whose transaction it is, where no take-over waits for the answer.
 NAMED_S: Final = 10.0
 
 log = structlog.get_logger(__name__)
@@ -69,7 +69,7 @@ class TransactionWatch:
         metrics: Gauges,
         log_ends: LogEnds,
     ) -> None:
-        """`places` finds what is looked at, `log_ends` where that ends."""
+        """`places` finds the partitions to look at, `log_ends` their ends."""
         self._settings = settings
         self._places = places
         self._clock = clock
@@ -79,12 +79,12 @@ class TransactionWatch:
         self._lock = machine.Lock()
         self._followed: dict[int, float] = {}
         self._stable: dict[Where, int] = {}
-        # The same of tenants' topics and deliveries, which are looked at less often.
+        # The same for tenants' topics and deliveries, which are looked at less often.
         self._others = OtherPlaces(places, self._behind, log_ends.told_held_back, self._log)
         self._others_at = -inf
         self._since_ms: dict[Where, float] = {}
         self._strangers: dict[Where, OpenTransaction] = {}
-        # Looks are numbered: one that began before a take-over says nothing to it.
+        # Looks are numbered: a look that began before a take-over does not count for it.
         self._number = 0
         self._followed_at: dict[int, int] = {}
         self._begun = machine.monotonic()
@@ -97,7 +97,7 @@ class TransactionWatch:
         self._thread.start()
 
     def stop(self) -> None:
-        """Look no more."""
+        """Stop looking."""
         self._thread.stopping.set()
         self._hurry.set()
         self._thread.stop()
@@ -106,7 +106,8 @@ class TransactionWatch:
         """This partition is being taken over: look often for a while."""
         with self._lock:
             self._followed[partition] = machine.monotonic()
-            # An answer of before, or of a look that has begun, says nothing about what it meets.
+            # An earlier answer, or one of a look that has begun already, does not count for the
+            # take-over.
             self._followed_at[partition] = self._number
             self._strangers.pop((self._settings.topic(SCHEDULES), partition), None)
         self._hurry.set()
@@ -118,14 +119,14 @@ class TransactionWatch:
             self._followed_at.pop(partition, None)
 
     def stranger(self, partition: int) -> OpenTransaction | None:
-        """Who else holds the readers of a partition of requests back, by the last look."""
+        """The stranger's transaction that holds readers of a partition back, by the last look."""
         with self._lock:
             return self._strangers.get((self._settings.topic(SCHEDULES), partition))
 
     # -- the thread ------------------------------------------------------------------------------
 
     def _turn(self) -> None:
-        """One turn of the thread: look, then pause, unless somebody follows a partition now."""
+        """One turn of the thread: look, then pause until the next look, or until `follow`."""
         began = machine.monotonic()
         try:
             self._look()
@@ -141,20 +142,20 @@ class TransactionWatch:
         self._hurry.clear()
 
     def _hurried(self) -> bool:
-        """Whether some partition was begun to be followed a short while ago."""
+        """Whether the watch, or a take-over, began a short while ago."""
         now = machine.monotonic()
         with self._lock:
             latest = max(self._followed.values(), default=self._begun)
         return now - max(latest, self._begun) < HURRY_FOR_S
 
     def _failed(self) -> None:
-        """Forget what was known: who held readers back before may have ended since."""
+        """Forget the strangers: their transactions may have ended since."""
         with self._lock:
             self._strangers = {}
         self._places.forget()
 
     def _look(self) -> None:
-        """Look once, ask who it is, tell, and keep who counts as a stranger."""
+        """Look once, ask whose transactions are open, log them, and keep those of strangers."""
         with self._lock:
             self._number += 1
             number = self._number
@@ -186,9 +187,7 @@ class TransactionWatch:
         self._metrics.open_transactions(ages_s)
 
     def _found(self, place: Where, until: float) -> tuple[list[OpenTransaction], str]:
-        """Transactions that are open in a partition; or none, and why nobody says whose they
-        are.
-        """
+        """Transactions that are open in a partition; or none, and why no broker names them."""
         if place not in self._stable and machine.monotonic() >= until:
             return [], "not asked: to name others took too long"
         try:
@@ -197,7 +196,7 @@ class TransactionWatch:
             return [], str(error)
 
     def _tell(self, place: Where, found: list[OpenTransaction], why: str, now_ms: float) -> None:
-        """Say in the log who holds readers back, and what to do."""
+        """Log who holds readers back, and what to do."""
         (topic, partition), settings = place, self._settings
         told = tell(found, place, settings, now_ms) if found else untold(why, place, settings)
         self._log.warning(
@@ -224,7 +223,7 @@ class TransactionWatch:
 
     def _behind(self, places: list[Where], wait_s: float) -> dict[Where, int]:
         """The last stable offsets of those partitions that have a later end."""
-        # In this order: what is appended in between does not look like something hidden.
+        # In this order: a record that is appended in between does not look like a hidden one.
         ends = self._ends.all_ends(places, wait_s)
         readable = self._ends.all_readable(places, wait_s)
         return {place: readable[place] for place in places if readable[place] < ends[place]}

@@ -1,9 +1,9 @@
-"""What an owner does besides taking requests in and firing: sweep, prove, flush.
+"""The work of an owner besides taking requests in and firing: sweeps, jobs, manifests, flushes.
 
     jobs      bulk jobs go on, some schedules in each step, as many as take a few milliseconds;
               key groups that move go on with them, one step soon after the other
-    sweep     what is remembered for a day is forgotten, some rows a second, more where it is
-              behind; less often on a worker of many partitions, where nobody waits for it
+    sweep     rows that are kept for a day are forgotten, some a second, more where it is behind;
+              less often on a worker of many partitions, where it is not awaited
     manifest  a commit without events, every half minute or more often: it shows that this owner
               lives, measures the clock, renews a read lease, and proves the fence before tenants'
               own inputs are read
@@ -12,7 +12,7 @@
     checkpoint  where they are kept and one is wanted, the store is linked for it
     day files   where a store for them is set, payloads go there and come back
 
-A partition that keeps no state needs none of it, but says its position again every hour.
+A partition that keeps no state needs none of this, but commits its position again every hour.
 """
 
 from __future__ import annotations
@@ -30,27 +30,27 @@ from belfry.partitions.leasing import Leasing
 from belfry.partitions.pacing import JobsPace
 from belfry.partitions.term import Owned
 
-# Rows of one sweep, and how often there is one: usually, and where it is behind.
+# Rows of one sweep, and the time between two sweeps: usually, and where it is behind.
 SWEEP_ROWS: Final = 500
 SWEEP_EVERY_MS: Final = 1_000
 SWEEP_BEHIND_MS: Final = 100
-# A sweep looks at many things, also where there is little to forget: half a millisecond of CPU.  So
-# a worker has as many in a second as so many partitions, and each of more has fewer.
+# A sweep looks at many places even where there is little to forget, for half a millisecond of CPU.
+# So a worker has at most so many sweeps in a second, and with more partitions each has fewer.
 SWEPT_EACH_SECOND: Final = 16
 # The longest time between two commits of an owner with nothing to do.
 HEARTBEAT_MS: Final = 30_000.0
 FLUSH_EVERY_MS: Final = 20_000
 RESIGN_EVERY_S: Final = 0.05
 JOBS_EVERY_S: Final = 0.05
-# Between slices of a group that leaves: its events wait for the last one.
+# The time between slices of a group that leaves: its events wait for the last slice.
 MOVES_EVERY_S: Final = 0.002
 
 
 class Upkeep:
-    """When what is due, for one partition; instants are monotonic milliseconds.
+    """Decides which upkeep is due, for one partition; instants are monotonic milliseconds.
 
-    `idle_commit_ms` is the longest time between two commits, and `sweep_every_ms` that between two
-    sweeps where nothing is behind and nobody waits for one.
+    `idle_commit_ms` is the longest time between two commits. `sweep_every_ms` is the time between
+    two sweeps where sweeping is not behind and not awaited.
     """
 
     def __init__(
@@ -79,16 +79,17 @@ class Upkeep:
             self._day_files.begin()
         self._began_ms = self._flushed_ms = now_ms
         if self._checkpoint is not None:
-            # A new owner may have to link its store soon, which would wait for all its memory.
+            # A new owner may have to link its store soon, and linking would first write all its
+            # memory.
             self._flushed_ms -= FLUSH_EVERY_MS
 
     def proves_every_ms(self, often_ms: float) -> float:
-        """Milliseconds from its last commit to the next look if it still is the owner.
+        """Milliseconds from the last commit to the one that proves that it still is the owner.
 
         A take-over is abandoned when the group moves the partition, but not between its last look
         at that and the fence.  So a former owner may fence its successor shortly after the move,
-        and goes on until it is fenced in turn.  The successor learns of it by a commit.  That
-        becomes less likely by and by, so the time between two looks doubles:
+        and goes on until it is fenced in turn.  The successor learns of that by a commit.  Such a
+        fence becomes less likely with time, so the time between two proofs doubles:
 
             owned for     0 s   0.3 s   0.6 s   1.2 s  …  19.2 s   38.4 s   68.4 s
             until a look  0.3 s   0.3 s   0.6 s   1.2 s  …  19.2 s     30 s     30 s
@@ -104,9 +105,9 @@ class Upkeep:
     def add_to(
         self, owned: Owned, effects: Effects | None, now_ms: float, wall_ms: Callable[[], int]
     ) -> Effects | None:
-        """The step's effects with what is due now; `wall_ms` is asked where it sweeps.
+        """The step's effects with the upkeep that is due now; `wall_ms` is called where needed.
 
-        The engine adds to the effects of the step that is under way, so all of it is one
+        The engine adds to the effects of the step that is under way, so all of this is one
         transaction.
         """
         if not owned.keeps_state:
@@ -132,13 +133,13 @@ class Upkeep:
         return effects
 
     def _swept_every_ms(self, owned: Owned) -> float:
-        """Milliseconds from one sweep to the next, as things are."""
+        """Milliseconds from one sweep to the next, in the present state."""
         if owned.engine.sweeps_behind:
             return SWEEP_BEHIND_MS
         return SWEEP_EVERY_MS if owned.engine.sweeps_awaited else self.sweep_every_ms
 
     def _jobs(self, owned: Owned, now_ms: int) -> Effects:
-        """The step's effects with what bulk jobs do in it."""
+        """The step's effects with the changes of bulk jobs."""
         began_ms = self._clock.monotonic_ms()
         effects = owned.engine.advance_jobs(now_ms, self._jobs_pace.budget)
         took_ms = self._clock.monotonic_ms() - began_ms
@@ -146,7 +147,7 @@ class Upkeep:
         return effects
 
     def longest_s(self, owned: Owned) -> float:
-        """The longest time in seconds until there is something to do here."""
+        """The longest time in seconds until upkeep is due."""
         if owned.resigning is not None and owned.resigning.under_way:
             return RESIGN_EVERY_S
         if owned.engine.jobs.under_way:
@@ -166,12 +167,12 @@ class Upkeep:
 
 
 def sweep_every_ms(partitions: int) -> float:
-    """Milliseconds between two sweeps that nobody waits for, on a worker of so many partitions.
+    """Milliseconds between two sweeps that are not awaited, on a worker of so many partitions.
 
         partitions     1 to 16     32     64
         a sweep            1 s    2 s    4 s
 
-    Each holds the fewer rows the more of them there are, so looks through all of a worker's rows
-    take no longer.
+    The more partitions a worker has, the fewer rows each of them holds. So a sweep of all rows of a
+    worker takes no longer.
     """
     return SWEEP_EVERY_MS * max(1.0, partitions / SWEPT_EACH_SECOND)

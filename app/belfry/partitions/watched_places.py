@@ -1,15 +1,16 @@
-"""Which partitions a worker looks at for transactions that stay open, and what one keeps back.
+"""Partitions in which a worker looks for open transactions, and the effect of such a transaction.
 
     changelog, requests           the partitions that this worker owns or takes over
-    tenants' own topics           those of tenants that live there
+    tenants' own topics           those of tenants that live at these partitions
     policies, deliveries          all partitions: any worker may read them
     verdicts, refusals, letters   all partitions: people and programs read them
     events                        `fired.…`: each topic is looked at by the owner of one partition
 
-belfry itself does not wait for what it only writes.  But nobody who reads committed records gets
+belfry itself does not wait for topics that it only writes.  But no reader of committed records gets
 past a transaction that hangs there, and no broker says so.  There may be thousands of output
-topics, so some of their partitions have their turn at each look (`OutputRounds`).  Topics that
-policies name are others' too, whose transactions may be long.
+topics, so some of their partitions have their turn at each look (`OutputRounds`).  Other programs
+write to topics that policies name as well, and their transactions may be long. So these are not
+looked at.
 
 Names are without the prefix of belfry's topics, as metrics and the log show them.
 """
@@ -32,10 +33,10 @@ CHANGELOG: Final = "changelog"
 SCHEDULES: Final = "schedules"
 TENANTS: Final = "tenants"
 DELIVERIES: Final = "deliveries"
-# What belfry writes, and others read.
+# Topics that belfry writes and others read.
 WRITTEN: Final = ("lifecycle", "rejected", "undelivered")
 _MEANS: Final = {
-    CHANGELOG: "nobody can take this partition over before it ends",
+    CHANGELOG: "no worker can take this partition over before it ends",
     SCHEDULES: "requests behind it are not taken in before it ends",
     TENANTS: "policies behind it do not count before it ends",
     DELIVERIES: "deliveries behind it are not made before it ends",
@@ -44,9 +45,7 @@ _MEANS: Final = {
     "undelivered": "nobody reads a dead letter behind it before it ends",
 }
 _TENANT_INPUT: Final = "this tenant's requests behind it are not taken in before it ends"
-_OUTPUT: Final = (
-    "what fires goes on to come there, and nobody reads an event behind it before it ends"
-)
+_OUTPUT: Final = "events are still written there, and nobody reads one behind it before it ends"
 # Seconds for one answer.
 REQUEST_S: Final = 5.0
 # So many partitions of output topics have their turn at a look.
@@ -77,7 +76,7 @@ class WatchedPlaces:
         self._shared: dict[str, list[int]] = {}
 
     def of(self, followed: Sequence[int]) -> list[Where]:
-        """Those that firing hangs on, where these partitions are owned or taken over.
+        """The places that firing depends on, where these partitions are owned or taken over.
 
         Raises KafkaException.
         """
@@ -87,9 +86,9 @@ class WatchedPlaces:
         return found + self._all_of(topic(TENANTS))
 
     def of_others(self, followed: Sequence[int]) -> list[Where]:
-        """Those that hold a tenant, deliveries or readers back and nothing else, but for outputs.
+        """The places for which only a tenant, deliveries or readers wait; without output topics.
 
-        A topic that this worker may not see is none of them.  Raises KafkaException.
+        A topic that this worker may not see is left out.  Raises KafkaException.
         """
         inputs = [each.place for home in followed for each in self._inputs(home)]
         found = sorted((place.topic, place.partition) for place in inputs)
@@ -102,9 +101,9 @@ class WatchedPlaces:
         return found
 
     def outputs(self, followed: Sequence[int], again: Iterable[Where]) -> list[Where]:
-        """Those of output topics whose turn it is, and of `again` those that are looked at here.
+        """Partitions of output topics whose turn it is, and those of `again` that belong here.
 
-        `again` are those that were held back at the last look.
+        `again` are partitions where readers were held back at the last look.
         """
         homes = [each for each in followed if each < self._counted.homes]
         return self._outputs.next(homes, self._counted.homes, again)
@@ -123,7 +122,7 @@ class WatchedPlaces:
         return self._shared[topic]
 
     def forget(self) -> None:
-        """Ask anew how many partitions there are."""
+        """Ask for the numbers of partitions anew, next time."""
         self._shared.clear()
 
     def name(self, topic: str) -> str:
@@ -131,7 +130,7 @@ class WatchedPlaces:
         return topic.removeprefix(self._settings.topic(""))
 
     def means(self, topic: str) -> str:
-        """What a transaction that stays open there keeps back, as a clause."""
+        """The effect of a transaction that stays open in a topic, as a clause."""
         if self.is_output(topic):
             return _OUTPUT
         return _MEANS.get(self.name(topic), _TENANT_INPUT)
@@ -145,7 +144,7 @@ class OutputRounds:
     """
 
     def __init__(self, shared: str, outputs: Callable[[], Mapping[str, int]]) -> None:
-        """`shared` is the topic that tenants share, with a dot the begin of those of tenants.
+        """`shared` is the topic that tenants share; with a dot it is the prefix of tenants' topics.
 
         `outputs` gives the numbers of partitions of all topics, as they are known here.
         """
@@ -158,7 +157,7 @@ class OutputRounds:
         return topic == self._shared or topic.startswith(f"{self._shared}.")
 
     def next(self, owned: Sequence[int], homes: int, again: Iterable[Where]) -> list[Where]:
-        """The next partitions; and of `again` those that are still a task of these homes."""
+        """The next partitions, and those of `again` that are still a task of these homes."""
         known, mine = self._outputs(), {*owned}
         places = [
             (topic, partition)
