@@ -1,8 +1,7 @@
-"""Requests of the canary: what a user would send, under belfry's own tenant, straight to a home.
+"""Requests of the canary, as a user would send them: by belfry's own tenant, to each partition.
 
-A user's tenant has one home, or a few. The canary has to have an event on each partition, so its
-tenant is spread over many shards, and for each partition an id is looked for whose hash leads
-there:
+A user's tenant has one home, or a few. The canary needs an event on each partition.  So its tenant
+is spread over many shards, and for each partition the canary searches an id whose hash leads there:
 
     partition 3, slot 1 205    ids 3.5.0, 3.5.1, 3.5.2 …: the first whose home is partition 3
 
@@ -26,7 +25,7 @@ from belfry.wire.accepted import PlainAccepted, Told
 from belfry.wire.claims import signature
 from belfry.wire.record import SIGNATURE, Headers
 
-# Ids of a partition, used in turn, so that what a partition remembers of them does not grow.
+# Ids of a partition, used in turn, so that its rows for them do not grow in number.
 IDS: Final = 60
 ACCEPTED: Final = frozenset({Outcome.ACCEPTED, Outcome.UPDATED})
 _TENANT: Final = CANARY.encode()
@@ -42,7 +41,7 @@ class CanaryRequest(NamedTuple):
 
 
 class CanaryRequests:
-    """Makes requests; ids that lead to a partition are looked for once and remembered.
+    """Makes requests; ids that lead to a partition are searched once and remembered.
 
     It is used by the canary's thread alone.
     """
@@ -87,7 +86,7 @@ class CanaryRequests:
 def accepted_in(event: Told, interval_ms: int) -> Probe | None:
     """The probe whose request was accepted, or None for any other event."""
     if isinstance(event, PlainAccepted):
-        # Nearly all are others', and are not made whole for that.
+        # Nearly all are of other tenants, so they are not decoded in full for this.
         return accepted_in(event.whole(), interval_ms) if event.asked[0] == _TENANT else None
     if event.tenant != CANARY or event.outcome not in ACCEPTED or event.due_at is None:
         return None

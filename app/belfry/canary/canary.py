@@ -1,15 +1,16 @@
-"""Asks for events on each owned partition, reads what comes out, and writes down how it went.
+"""Asks for events on each owned partition, reads the fired events, and writes the results down.
 
-The owner of a partition asks for it.  No second coordination is needed, since a fence leaves one
-owner.  The next one asks late for what nobody could ask for, as the request of a user would have
-waited; what was due before that is asked for by nobody, which is just what it says.
+The owner of a partition asks for its events.  No second coordination is needed, because the fence
+leaves one owner.  The next owner asks late for events that could not be asked for, as the request
+of a user would have waited.  Events that were due before that are never asked for, and so count as
+an outage.
 
-    slot begins ─► request ─► belfry.schedules ─► the partition commits ─► told here at once
+    slot begins ─► request ─► belfry.schedules ─► the partition commits ─► known here at once
                                                    └► due 5 s later ─► belfry.canary ─► read here
-                                  what was seen, a second later at most ─► belfry.slo
+                                    the results, a second later at most ─► belfry.slo
 
-It reads as users do, and hears what others have written of the last hour.  What came out while no
-worker read is judged by the record's own instant.
+It reads as users do, and reads the rows of other workers of the last hour.  The lateness of an
+event that came while no worker read follows from the timestamp of its record.
 """
 
 from __future__ import annotations
@@ -34,33 +35,33 @@ from belfry.wire.accepted import Told
 # Seconds that one turn of the thread reads for.
 POLL_S: Final = 0.25
 BATCH: Final = 500
-# Seconds in which brokers have to say where to begin to read.
+# Seconds for brokers to tell the offsets to begin at.
 REACH_S: Final = 5.0
-# What was seen is written down so often.
+# How often results are written.
 WRITE_EVERY_MS: Final = 1_000
-# So long rows of others are heard before it is judged which slots nobody asked for.
-HEAR_MS: Final = 2_000
-# What is older than that at the start was counted by the process before.
+# For so long rows of others are read, before slots count as not asked for.
+LISTEN_MS: Final = 2_000
+# An event that is older than this at the start was counted by the process before.
 COUNTED_MS: Final = 60_000
-# So long an event is remembered that came while its partition was being taken over.
+# For so long an event is remembered that came while its partition was being taken over.
 SEEN_MS: Final = 600_000
-MOST_HEARD: Final = 10_000
+MOST_COMMITTED: Final = 10_000
 
 log = structlog.get_logger(__name__)
 
 
 class ProbeCounters(Protocol):
-    """What is counted of probes."""
+    """Counters of probes."""
 
     def probed(self, what: str, events: int = 1) -> None:
         """``asked``, ``registered``, ``fired`` or ``fired_in_time``."""
 
     def probe_lateness(self, late_ms: int) -> None:
-        """How late a reader had one."""
+        """How late a reader had a probe's event, in ms."""
 
 
 class CanaryPlace(NamedTuple):
-    """Where the canary asks: its requests, the number of homes, the clock.
+    """What the canary asks by: its requests, the number of homes, the clock.
 
     `run` names this run of a process among all that ever write rows.
     """
@@ -83,8 +84,8 @@ class Canary:
         12:00:06.000  a row with these bits goes to belfry.slo
 
     A failure of Kafka ends a turn with an exception, which is logged, and the next turn goes on.
-    What could not be asked for stays asked and not registered: that is an outage, and it is counted
-    as one.
+    An event that could not be asked for stays asked and not registered: that is an outage, and it
+    is counted as one.
     """
 
     def __init__(
@@ -105,7 +106,7 @@ class Canary:
         properties = settings.kafka_properties()
         self._cluster = Cluster(properties.pop("bootstrap.servers"), properties)
         self._group = f"{settings.cluster.app_id}.canary"
-        self._heard: deque[Told] = deque(maxlen=MOST_HEARD)
+        self._committed: deque[Told] = deque(maxlen=MOST_COMMITTED)
         self._seen: dict[Probe, int] = {}
         self._began_ms = self._wrote_ms = 0.0
         self._producer: Any = None
@@ -114,18 +115,18 @@ class Canary:
         self._thread.last = self._end
 
     def start(self) -> None:
-        """Begin to ask, if it is to."""
+        """Begin to ask, unless the canary is off."""
         if self._interval_ms:
             self._thread.start()
 
     def stop(self) -> None:
-        """Write down what was seen, and end."""
+        """Write the last results down, and end."""
         self._thread.stop()
 
     def committed(self, events: Sequence[Told]) -> None:
-        """What this worker has just committed; from any thread."""
+        """Note outcomes that this worker has just committed; from any thread."""
         if self._interval_ms:
-            self._heard.extend(e for e in events if accepted_in(e, self._interval_ms))
+            self._committed.extend(e for e in events if accepted_in(e, self._interval_ms))
 
     # -- the thread ------------------------------------------------------------------------------
 
@@ -134,20 +135,20 @@ class Canary:
         if self._consumer is None:
             self._begin()
         now_ms = self._now_ms()
-        if now_ms >= self._began_ms + HEAR_MS:
+        if now_ms >= self._began_ms + LISTEN_MS:
             for partition in self._owned():
                 self._ask(partition, int(now_ms))
         left_s = self._interval_ms / 1000 - now_ms / 1000 % (self._interval_ms / 1000)
         self._read(min(POLL_S, left_s))
         self._settle()
-        self._hear()
+        self._note_accepted()
         self._producer.poll(0)
         if self._now_ms() >= self._wrote_ms + WRITE_EVERY_MS:
             self._wrote_ms = self._now_ms()
             self._rows.write(self._producer, self._wrote_ms)
 
     def _begin(self) -> None:
-        """Read from an hour ago on: what came out, and what others saw."""
+        """Begin to read an hour ago: fired events, and the rows of others."""
         producer = self._producer = self._producer or self._cluster.producer()
         consumer = self._cluster.consumer(self._group)
         self._began_ms = self._now_ms()
@@ -161,22 +162,22 @@ class Canary:
         self._consumer = consumer
 
     def _ask(self, partition: int, now_ms: int) -> None:
-        """Ask for what is owed by now."""
+        """Ask for the events that are to be asked for by now."""
         probes, newly = self._rows.to_ask(partition, self._interval_ms, now_ms)
         self._counters.probed("asked", newly)
         for probe in probes:
             self._rows.mark(probe, "asked")
             asked = self._asking.request(probe)
-            # One that cannot be handed over counts as asked for and not accepted.
+            # A request that cannot be produced counts as asked for and not accepted.
             with suppress(BufferError, KafkaException):
                 self._producer.produce(
                     self._requests, asked.value, asked.key, asked.partition, headers=asked.headers
                 )
 
-    def _hear(self) -> None:
-        """Note which requests were accepted in time, as the partitions of this worker have told."""
-        while self._heard:
-            event = self._heard.popleft()
+    def _note_accepted(self) -> None:
+        """Note which requests were accepted in time, by the outcomes that were committed here."""
+        while self._committed:
+            event = self._committed.popleft()
             probe = accepted_in(event, self._interval_ms)
             if probe is None or event.at > probe.due_ms:
                 continue
@@ -188,12 +189,12 @@ class Canary:
             if message.error() is not None:
                 continue
             if message.topic() == self._events:
-                self._came(message)
+                self._note_fired(message)
             elif (row := decode_row(message.value())) is not None:
                 self._rows.known.add(row)
 
-    def _came(self, message: Any) -> None:
-        """An event that a reader has: how late."""
+    def _note_fired(self, message: Any) -> None:
+        """Note an event that a reader has, and how late it is."""
         probe = probe_in(message.value())
         if probe is not None:
             stamped_ms = message.timestamp()[1]
@@ -201,7 +202,7 @@ class Canary:
             self._seen.setdefault(probe, max(0, int(seen_ms) - probe.due_ms))
 
     def _settle(self) -> None:
-        """Write down what came out of partitions that are owned here, lately or by now."""
+        """Write down the events of partitions that are owned here now."""
         owned, before_ms = set(self._owned()), self._now_ms() - SEEN_MS
         for probe, late_ms in list(self._seen.items()):
             if probe.partition in owned:
@@ -210,7 +211,7 @@ class Canary:
                 del self._seen[probe]
 
     def _fired(self, probe: Probe, late_ms: int) -> None:
-        """Note an event that came out, and count it unless another process has done so."""
+        """Note a fired event, and count it unless another process has done so."""
         known = self._rows.known.of(probe).fired & probe.bit
         fired = self._rows.mark(probe, "fired")
         in_time = late_ms <= IN_TIME_MS and self._rows.mark(probe, "in_time")
@@ -222,10 +223,10 @@ class Canary:
             self._counters.probed("fired_in_time")
 
     def _end(self) -> None:
-        """The last turn: write down what was seen, and close the clients."""
+        """The last turn: write the last results down, and close the clients."""
         if self._consumer is not None:
             with suppress(BufferError, KafkaException):
-                self._hear()
+                self._note_accepted()
                 self._rows.write(self._producer, self._now_ms())
             self._producer.flush(1)
             self._consumer.close()

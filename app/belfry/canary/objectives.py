@@ -1,12 +1,12 @@
-"""What the slots of a time say: availability, reach, and how much came within a second.
+"""The objectives of a period, from its slots: availability, reach, and the share within a second.
 
     availability   registered / all slots       whether a request is accepted before it is due
-    reach          fired / accepted             whether what was accepted comes out at all
+    reach          fired / accepted             whether an accepted event fires at all
     within 1 s     in time / accepted           whether a reader has it a second after it is due
 
-A slot that nobody asked for counts against availability, from the first slot that was ever asked
-for.  An event that came out was accepted, even where nobody heard that.  An hour has the shortest
-interval that anybody used in it, and one without rows that of the hour before.
+A slot that was not asked for counts against availability, from the first slot that was ever asked
+for.  A fired event was accepted, even where no process noted that.  An hour has the shortest
+interval that any process used in it; an hour without rows has the interval of the hour before.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Final, NamedTuple
 
 from belfry.canary.slots import HOUR_MS, CanarySlots, HourRow, Place
 
-# An event is judged once it had so long to come out.
+# An event is judged once it had so long to fire.
 GRACE_MS: Final = 30_000
 
 
@@ -35,7 +35,7 @@ WITHIN_1S: Final = Goal("within_1s", 0.9995)
 
 
 class Attainment(NamedTuple):
-    """How many of how many were good, against a goal."""
+    """The number of good events of all, against a goal."""
 
     goal: Goal
     # Of `of` events these met the goal.
@@ -44,7 +44,7 @@ class Attainment(NamedTuple):
 
     @property
     def share(self) -> float | None:
-        """The share that was good; None where there was nothing to judge."""
+        """The share that was good; None where there was no event to judge."""
         return self.good / self.of if self.of else None
 
     @property
@@ -54,7 +54,7 @@ class Attainment(NamedTuple):
 
     @property
     def budget_left(self) -> float | None:
-        """What is left of the failures that the goal allows: 1 all, 0 none, below it overdrawn."""
+        """The rest of the failures that the goal allows: 1 all, 0 none, below 0 overdrawn."""
         if not self.of:
             return None
         return 1 - (self.of - self.good) / ((1 - self.goal.share) * self.of)
@@ -62,7 +62,7 @@ class Attainment(NamedTuple):
 
 @dataclass(slots=True)
 class Report:
-    """What was measured from `first_ms` until `until_ms`; `asked_ms` is the last slot asked for.
+    """The counts from `first_ms` until `until_ms`; `asked_ms` is the last slot asked for.
 
     Instants are epoch ms; the other figures are numbers of slots, so of events.
     """
@@ -78,7 +78,7 @@ class Report:
     in_time: int = 0
 
     def objectives(self) -> tuple[Attainment, ...]:
-        """What was measured against the goals."""
+        """The counts against the goals."""
         return (
             Attainment(AVAILABILITY, self.registered, self.slots),
             Attainment(REACH, self.fired, self.accepted),
@@ -87,7 +87,7 @@ class Report:
 
 
 def report(rows: Iterable[HourRow], from_ms: int, until_ms: int) -> Report | None:
-    """What these rows say of a time; None where nothing was asked for by its end.
+    """The counts of a period by these rows; None where no event was asked for by its end.
 
     `rows` may overlap and come in any order. Events of the last `GRACE_MS` are not judged, if
     `until_ms` lies so far back.
@@ -120,7 +120,7 @@ def _count(found: Report, row: HourRow | None, wanted: int) -> None:
 
 
 def _instants(row: HourRow) -> tuple[int, int]:
-    """When the first and the last slot begin that were asked for."""
+    """The begins of the first and the last slot that were asked for, in epoch ms."""
     lowest = (row.asked & -row.asked).bit_length() - 1
     begin_ms = row.hour * HOUR_MS
     last = row.asked.bit_length() - 1
@@ -128,7 +128,7 @@ def _instants(row: HourRow) -> tuple[int, int]:
 
 
 def _hours(places: Iterable[Place], first_ms: int, until_ms: int) -> Iterator[tuple[int, int]]:
-    """The hours of a time, and the interval of each."""
+    """The hours of a period, and the interval of each."""
     intervals: dict[int, int] = {}
     for _, hour, interval_ms in places:
         intervals[hour] = min(interval_ms, intervals.get(hour, interval_ms))
@@ -141,7 +141,7 @@ def _hours(places: Iterable[Place], first_ms: int, until_ms: int) -> Iterator[tu
 
 
 def _bits(hour: int, interval_ms: int, first_ms: int, until_ms: int) -> int:
-    """The slots of an hour that begin within a time."""
+    """The slots of an hour that begin within a period, as bits."""
     begin_ms = hour * HOUR_MS
     first = max(0, -((begin_ms - first_ms) // interval_ms))
     last = min(HOUR_MS // interval_ms, -((begin_ms - until_ms) // interval_ms))

@@ -1,12 +1,12 @@
-"""Rows of the topic in which canaries write down what they saw: one's own, and everybody's.
+"""Rows of the topic in which canaries write their results: those of a process, and those of all.
 
     key     3/495000/10000/worker-1 …    partition, hour, interval, and this run of a process
     value   the slots of that hour, a bit for each: asked, registered, fired, in time
 
-Each run of a process has keys of its own, so nobody's row is ever overwritten by another one, and
-the same row is written again as often as bits come.  Rows are compacted, so the topic holds the
-last row of each key and can be read as a whole.  What is known of an hour is the OR of all rows
-about it (`slots.py`), so it does not matter who saw an event, how often and in which order.
+Each run of a process has keys of its own, so no process ever overwrites the row of another one, and
+a row is written again whenever it gets new bits.  Rows are compacted, so the topic holds the last
+row of each key and can be read as a whole.  The result of an hour is the OR of all rows about it
+(`slots.py`), so it does not matter which process saw an event, how often and in which order.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ AT_ONCE: Final = 1_000
 
 
 class CanaryRows:
-    """What a process has seen itself, and what it knows from all others of the last hour.
+    """The results of a process itself, and those of all processes in the last hour.
 
     `run` names this run of a process among all that ever write rows; `partitions` is the number of
     homes, which stands in each row.
@@ -49,7 +49,7 @@ class CanaryRows:
         self._changed: dict[tuple[int, int, int], HourRow] = {}
 
     def mark(self, probe: Probe, what: str) -> bool:
-        """Set a probe's bit; whether this process had not set it before."""
+        """Set a probe's bit; returns whether this process had not set it before."""
         row = self._mine.of(probe)
         row.partitions = self._partitions
         bits = getattr(row, what)
@@ -61,10 +61,11 @@ class CanaryRows:
         return True
 
     def to_ask(self, partition: int, interval_ms: int, now_ms: int) -> tuple[list[Probe], int]:
-        """The events that its owner has to ask for now, and how many are owed for the first time.
+        """The events that the owner has to ask for now, and how many slots are new.
 
-        That is the present one; and at a new owner those that are not due yet, unless it is known
-        that they were accepted.  A user's request would wait in the topic for the next owner, too.
+        That is the present event.  A new owner also asks for events that are not due yet, unless
+        they are known to be accepted: a user's request would wait in the topic for the next owner,
+        too.
         """
         now = Probe(partition, now_ms // interval_ms, interval_ms)
         if self._mine.of(now).asked & now.bit:
@@ -76,12 +77,12 @@ class CanaryRows:
         return owed, max(0, now.slot - last)
 
     def _is_lost(self, probe: Probe) -> bool:
-        """Whether another process asked for it, and nobody has noted that it was accepted."""
+        """Whether another process asked for it, and no process has noted that it was accepted."""
         known = self.known.of(probe)
         return bool(known.asked & ~known.registered & ~self._mine.of(probe).asked & probe.bit)
 
     def write(self, producer: Any, now_ms: float) -> None:
-        """Write what has changed; what Kafka does not take now is written with the next."""
+        """Write changed rows; a row that Kafka does not take now is written again with the next."""
         for place, row in list(self._changed.items()):
             key = f"{row.partition}/{row.hour}/{row.interval_ms}/{self._run}".encode()
             producer.produce(self._topic, encode_row(row), key, on_delivery=self._told(row))
@@ -91,7 +92,7 @@ class CanaryRows:
         self.known.forget(oldest)
 
     def _told(self, row: HourRow) -> Callable[[Any, Any], None]:
-        """A callback that lets a row which Kafka did not take be written again."""
+        """A callback that marks a row for writing again if Kafka did not take it."""
 
         def told(error: Any, _message: Any) -> None:
             if error is not None:
@@ -101,9 +102,9 @@ class CanaryRows:
 
 
 def slots_until(cluster: Cluster, topic: str, from_ms: int, until_ms: int) -> CanarySlots:
-    """All rows of a time; raises `MissingTopic` where nothing was ever measured.
+    """All rows of a period; raises `MissingTopic` where no canary has ever run.
 
-    Rows of the hour before are among them: they say how often was asked.
+    Rows of the hour before are among them: they tell the interval.
     """
     slots = CanarySlots()
     hours = range(from_ms // HOUR_MS - 1, until_ms // HOUR_MS + 1)
@@ -130,7 +131,7 @@ def _take(message: Any, slots: CanarySlots, hours: range, cluster: Cluster) -> N
 
 
 def _reached(consumer: Any, topic: str, partition: int, end: int) -> bool:
-    """Whether a partition was read to its end, also one of which nothing is left to read."""
+    """Whether a partition was read to its end, even if no record is left in it."""
     place = TopicPartition(topic, partition)
     if consumer.position([place])[0].offset >= end:
         return True

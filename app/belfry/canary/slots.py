@@ -1,7 +1,7 @@
-"""Which events belfry owes itself, and what became of them, as bits of an hour.
+"""The events that the canary has to ask for, and their results, as bits of an hour.
 
 Time is cut into slots of the canary's interval.  Each slot of each partition stands for one event,
-so what nobody asked for is known as well as what was asked for:
+so events that were not asked for are known as well:
 
     slot        0    1    2    3    4    5
     asked       1    1    .    .    1    1       two slots without an owner
@@ -10,8 +10,9 @@ so what nobody asked for is known as well as what was asked for:
     in time     1    .    .    .    1    .       within a second of its due instant
 
 A row has the bits of one hour, partition and process.  Rows of several processes are joined by OR:
-it does not matter who saw an event, in which order rows come, and how often.  So an owner that dies
-loses nothing that another one has seen, and one that was fenced off and goes on does no harm.
+it does not matter which process saw an event, in which order rows come, and how often.  So the
+death of an owner loses no result that another process has seen, and an owner that goes on after it
+was fenced off does no harm.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ class Probe(NamedTuple):
         return 1 << self.slot % (HOUR_MS // self.interval_ms)
 
     def payload(self) -> bytes:
-        """What the event carries."""
+        """The payload of its event."""
         return b"%d/%d/%d" % self
 
 
@@ -92,11 +93,11 @@ class HourRow:
 
     @property
     def place(self) -> Place:
-        """What the row is about."""
+        """The partition, the hour and the interval of the row."""
         return self.partition, self.hour, self.interval_ms
 
     def join(self, other: HourRow) -> None:
-        """Take over what another row of the same place has seen."""
+        """Add the bits of another row of the same place."""
         self.partitions = max(self.partitions, other.partitions)
         self.asked |= other.asked
         self.registered |= other.registered
@@ -116,7 +117,7 @@ def encode_row(row: HourRow) -> bytes:
 
 
 def decode_row(value: bytes | None) -> HourRow | None:
-    """The row in a record, or None where there is none that this version can read."""
+    """The row in a record, or None where this version cannot read one."""
     try:
         found = orjson.loads(value or b"")
         if found["v"] != FORMAT:
@@ -130,7 +131,7 @@ def decode_row(value: bytes | None) -> HourRow | None:
         return None
     whole = 0 < row.interval_ms <= HOUR_MS and HOUR_MS % row.interval_ms == 0
     sane = 0 <= row.partition < _MOST_PARTITIONS and row.partitions <= _MOST_PARTITIONS
-    # Hours of years that nobody sees would never be forgotten.
+    # Rows of hours in a distant future would never be forgotten.
     sane = sane and 0 <= row.hour < _MOST_HOURS
     return row if whole and sane and min(bits.values()) >= 0 else None
 
@@ -153,11 +154,11 @@ class CanarySlots:
         return self.rows.setdefault(place, HourRow(*place))
 
     def of(self, probe: Probe) -> HourRow:
-        """The row that a probe stands in."""
+        """The row of a probe."""
         return self.row(probe.partition, probe.hour, probe.interval_ms)
 
     def last_asked(self, partition: int, interval_ms: int) -> int | None:
-        """The last slot of a partition that anybody asked for, None where none is known."""
+        """The last slot of a partition that any process asked for, None where none is known."""
         a_row = HOUR_MS // interval_ms
         rows = (self.rows[each] for each in self.rows if each[::2] == (partition, interval_ms))
         return max(
