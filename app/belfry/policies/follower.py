@@ -1,26 +1,26 @@
 """Policies of tenants: the compacted topic `belfry.tenants`, read to its end and then followed.
 
-A worker fires nothing before it has read all policies that could be read when it asked (`start`),
-and asks again whenever it has taken a partition over (`catch_up`), so that it never treats a tenant
-by less than its predecessor knew.  Readers stop at the last stable offset, where a transaction is
-open, and so did the predecessor: records behind it count for nobody before it has ended.  A change
-reaches every worker with the next fetch.
+A worker fires nothing before it has read all policies that were readable at its start (`start`). At
+each take-over it reads up to the present end again (`catch_up`), so that it never treats a tenant
+by older policies than its predecessor did.  Readers stop at the last stable offset, where a
+transaction is open, and so did the predecessor: records behind that count for no worker before the
+transaction has ended.  A change reaches every worker with the next fetch.
 
-What is read is kept as bytes (`stored_policies`), and carried out for those tenants that this
-worker has met.  A tenant whose policy cannot be carried out yet is tried again with the next round;
-nobody else's policy waits for it.
+Policies are kept as bytes (`stored_policies`), and carried out for those tenants that this worker
+has met.  A policy that cannot be carried out yet is tried again in the next round; no other
+tenant's policy waits for it.
 
-    12:00:00.000   `shop` is paused by somebody: record 55 in belfry.tenants
+    12:00:00.000   an operator pauses `shop`: record 55 in belfry.tenants
     12:00:00.110   the follower has it; `shop` was met here, so its policy is carried out
     12:00:00.111   the directory has another snapshot
-    12:00:00.130   a step that began before ends by the old policy; the next one goes by the new
+    12:00:00.130   a step that began before ends by the old policy; the next one uses the new
 
 And at a take-over, where a predecessor may have known more than this worker does:
 
     fence ─► catch_up: ask for the ends of the topic, wait until they are read ─► fire
 
-Threads: one reads and carries out.  Any thread may ask what is stored, and wait in `catch_up`
-(`policy_topic`) until the other one has read on.
+Threads: one reads and carries out.  Any thread may ask for stored policies, and wait in `catch_up`
+(`policy_topic`) until the first one has read on.
 """
 
 from __future__ import annotations
@@ -59,10 +59,10 @@ class Policies:
         counted: Callable[[str, int], None] = uncounted,
         through: PassThrough = at_once,
     ) -> None:
-        """`counted` is told of records that nobody of belfry signed, by topic.
+        """`counted` gets the numbers of records without a signature of belfry's, by topic.
 
-        What is read comes `through` an agent of Faust, so that its sensors see it.  From here on
-        the directory asks `stored` for the policy of each tenant that it meets.
+        Records pass `through` an agent of Faust, so that its sensors see them.  From now on the
+        directory asks `stored` for the policy of each tenant that it meets.
         """
         self._through = through
         self._tenants = tenants
@@ -71,7 +71,7 @@ class Policies:
         self._topic = PolicyTopic(settings)
         self._keys = settings.worker_keys(Purpose.POLICIES) if settings.policies == "signed" else ()
         self._counted = counted
-        # Tenants whose policy was read, and who are not yet treated by it.
+        # Tenants whose policy was read, and is not yet carried out.
         self._unapplied: set[str] = set()
         self._faults = LimitedLogger(log)
         self._thread = Background("policies", self._read, log, "policies not read", again_s=WAIT_S)
@@ -89,14 +89,14 @@ class Policies:
         log.info("policies read", policies=len(self.stored), seconds=machine.monotonic() - started)
 
     def catch_up(self) -> None:
-        """Wait until all that can be read now has been read; ConnectionError if it is not.
+        """Wait until all policies that are readable now have been read; else ConnectionError.
 
         Called at each take-over by the thread of the partition, and by HTTP before it writes.
         """
         self._topic.catch_up()
 
     def _catch_up_patiently(self, deadline: float) -> None:
-        """A topic that was made this moment has leaders that do not know it yet."""
+        """Catch up, trying until the deadline: leaders of a new topic may not know it yet."""
         while True:
             try:
                 return self.catch_up()
@@ -106,7 +106,7 @@ class Policies:
             self._thread.stopping.wait(WAIT_S)
 
     def stop(self) -> None:
-        """Follow no more."""
+        """Stop following."""
         self._thread.stop()
         self._topic.close()
 
@@ -143,14 +143,14 @@ class Policies:
         return is_signed_policy(self._keys, RecordLocation(self._topic.name, *location), record)
 
     def _refuse(self, name: str, location: tuple[int, int]) -> None:
-        """Tell of a policy that nobody of belfry signed; the policy in force stays in force.
+        """Report a policy without a signature of belfry's; the policy in force stays in force.
 
-        It is counted and logged, with its place, and never carried out in part.
+        The record is counted and logged, with its place, and never carried out in part.
         """
         self._counted(self._topic.name, 1)
         self._faults.warning(
             "unsigned",
-            "a policy is not carried out: nobody who knows the secret wrote it where it lies",
+            "a policy is not carried out: its record has no valid signature for its place",
             tenant=name[:100],
             partition=location[0],
             offset=location[1],
@@ -164,10 +164,10 @@ class Policies:
         self._carry_out([*changed, *(self._unapplied - changed.keys())])
 
     def _carry_out(self, names: Iterable[str]) -> None:
-        """Treat tenants by their policies; a tenant that cannot be yet is tried again next round.
+        """Carry out the policies of tenants; a failure is tried again in the next round.
 
-        The record is passed all the same: nobody else's policy waits for one tenant's trouble.
-        A registry that does not answer is such a trouble: it has the schema of its envelopes.
+        The record is passed all the same: no other policy waits for the failure of one. Such a
+        failure is a registry that does not answer: it has the schema of the tenant's envelopes.
         """
         for name in self._met(names):
             try:
@@ -181,5 +181,5 @@ class Policies:
                 self._unapplied.discard(name)
 
     def _met(self, names: Iterable[str]) -> list[str]:
-        """Those of these tenants that this worker has to do with."""
+        """Those of these tenants that this worker has met."""
         return [name for name in names if self._tenants.concerns(name)]

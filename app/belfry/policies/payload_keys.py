@@ -1,9 +1,9 @@
-"""Keys for payloads, made of the secrets that a policy's `payload_key_ref` leads to.
+"""Keys for payloads, derived from the secrets that a policy's `payload_key_ref` names.
 
     payload_key_ref: file:shop/payload-keys      one secret in a line, of 32 bytes or more
                      └─► KeyRing                 the first line encrypts, each of them decrypts
 
-`client/key_ring.py` has what is derived of them.
+`client/key_ring.py` derives the keys.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from belfry.client.key_ring import KeyRing
 from belfry.policies.secrets import BadSecret, SecretPlaces
 from belfry.tenants.policy import TenantPolicy
 
-# The least of a secret that keys are made of; `openssl rand -hex 32` writes 64.
+# The least length of a secret for keys, in bytes; `openssl rand -hex 32` writes 64.
 LEAST_BYTES: Final = 32
 
 
@@ -23,7 +23,7 @@ def keys_of_policy(places: SecretPlaces, policy: TenantPolicy) -> KeyRing | None
     reference = policy.payload_key_ref
     if reference is None:
         return None
-    # A part of a line would be a key as well, and nobody would have it later.
+    # A half-written line would give a key as well, and that key would be lost later.
     secrets = places.read(reference, whole_lines=True)
     short = min(map(len, secrets))
     if short < LEAST_BYTES:

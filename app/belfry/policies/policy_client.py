@@ -1,11 +1,11 @@
-"""Policies for HTTP: read from what this worker follows, written by way of the topic.
+"""Policies for HTTP: read from those that this worker follows, and written to the topic.
 
-    PUT   catch_up ─► look at what stands ─► put: a record in belfry.tenants, for all workers
-    GET   policy: what this worker follows, perhaps a fetch behind
+    PUT   catch_up ─► look at the present policy ─► put: a record in belfry.tenants, for all workers
+    GET   policy: the one that this worker has read, perhaps a fetch behind
 
-Nothing is changed in place: a policy that was written is carried out once it has come back from the
-topic, on this worker as on all others.  What blocks here takes a thread of the server, and never
-its event loop.
+No policy is changed in place: a written policy is carried out once it has come back from the topic,
+on this worker as on all others.  Calls that block run in a thread of the server, never on its event
+loop.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from belfry.wire.worker_keys import Purpose
 
 
 class PolicyClient:
-    """The policies of one belfry, on those that a worker follows; for any thread."""
+    """Reads the policies that a worker follows, and writes policies; for any thread."""
 
     def __init__(self, settings: Settings, followed: Policies) -> None:
         self._followed = followed
@@ -57,7 +57,7 @@ class PolicyClient:
         return self._followed.stored.closed
 
     def catch_up(self, tenant: str) -> None:
-        """Read what lies in the topic now; blocks.  Raises `Unavailable` or `BadPolicy`."""
+        """Read the topic up to its present end; blocks.  Raises `Unavailable` or `BadPolicy`."""
         try:
             self._followed.catch_up()
         except ConnectionError as error:
@@ -71,12 +71,12 @@ class PolicyClient:
     ) -> None:
         """Write a policy; blocks.  Raises `BadPolicy` or `Unavailable`.
 
-        With `share_topic` it may name the topic of another tenant's policy.  `reason` says why, for
-        the audit log.
+        With `share_topic` it may name the topic of another tenant's policy.  `reason` goes into the
+        audit log.
 
-        A new reference to a secret is followed first: one that leads nowhere would have all of the
-        tenant's requests refused.  That this worker can read it says nothing of the others, which
-        have variables and files of their own.
+        A new reference to a secret is read first: with a wrong reference all requests of the tenant
+        would be refused.  This shows only that this worker can read the secret: the others have
+        variables and files of their own.
         """
         before = self.policy(policy.tenant)
         for name in REFERRING:
@@ -97,20 +97,20 @@ class PolicyClient:
         self._written.remove(tenant, reason=reason)
 
     def to_destroy(self, removed: TenantPolicy | None) -> KeyToDestroy | None:
-        """The secret that a removed policy leaves to its operator; costs a look at all policies."""
+        """The secret that a removed policy leaves behind; costs a look at all policies."""
         if removed is None or removed.payload_key_ref is None:
             return None
-        # Paths of one file may begin differently, so their last part is looked for.
+        # Paths to one file may begin differently, so their last part is searched for.
         word = removed.payload_key_ref.rpartition("/")[2].removeprefix("file:")
         return key_to_destroy(removed, self._followed.stored.mentioning(word.encode()))
 
     def key_ids(self, tenant: str, reference: str) -> tuple[str, ...] | None:
-        """Ids of the keys that can be made here of what lies at a reference; None: nothing does.
+        """Ids of the keys from the secrets at a reference; None where there is none.
 
-        Of a file that is no good secret none can be told, and it is there all the same.
+        A file with a bad secret gives no ids, but it counts as being there.
         """
         try:
-            # A line that is cut off or short is no key for a worker, and may be one for a thief.
+            # A worker takes no cut or short line as a key, but a thief may.
             return KeyRing(tenant, self._places.read(reference)).ids
         except BadSecret:
             return () if self._places.is_there(reference) else None

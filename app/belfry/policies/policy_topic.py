@@ -1,14 +1,14 @@
-"""The topic of policies as its reader sees it: where it stands, and where the topic ends now.
+"""The reader of the topic of policies: its positions, and the present ends of the topic.
 
     records        │ 0 … 57 │ 58 (an open transaction) │ 59 │
     position       58      a reader of committed records stops here
-    end            58      and so does the question for the end: nothing is waited for that cannot
-                           be read
+    end            58      and the question for the end stops here too: a record that cannot be
+                   read is not waited for
 
 `catch_up` asks for the ends and waits until the reader has come there.
 
-The offset behind what was fetched is known also where it holds nothing but records of aborted
-transactions, so these are passed as well.
+The offset behind a fetch is known even where it holds only records of aborted transactions, so
+these are passed as well.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from belfry.wire.record import SourceRecord
 READ_RECORDS: Final = 10_000
 WAIT_S: Final = 0.2
 CATCH_UP_S: Final = 30.0
-# Seconds to learn where one partition begins while others are read, and until the next try.
+# Seconds for the begin of one partition while others are read, and until the next try.
 BEGIN_S: Final = 1.0
 AGAIN_S: Final = 5.0
 
@@ -60,9 +60,9 @@ class PolicyTopic:
         self._fetcher = fetcher.Fetcher(properties, wait_s=CALM_S)
         self._log_ends = LogEnds(properties)
         self._readers: dict[int, BatchReader] = {}
-        # Whether the fetcher has been told of all of them.
+        # Whether the fetcher follows all readers.
         self._followed = True
-        # When to begin with a partition that nobody told of, at the earliest.
+        # The earliest next try to begin with a partition whose leader did not answer.
         self._not_before: dict[int, float] = {}
         self.moved = machine.Event()
         self._ends = Joined(self._ends_now)
@@ -83,7 +83,7 @@ class PolicyTopic:
     def _begin_others(self) -> None:
         """Begin with partitions that are not read yet.
 
-        One that nobody leads keeps the policies of the others from nobody.
+        A partition without a leader does not hold up the others.
         """
         now_s = machine.monotonic()
         others = sorted(self.positions.keys() - self._readers.keys())
@@ -96,7 +96,7 @@ class PolicyTopic:
                 return
 
     def _begun(self, partition: int) -> bool:
-        """Begin with one whose leader did not tell with the others; whether it tells now."""
+        """Ask the leader of one partition alone, and begin; returns whether it answered."""
         where = self.name, partition
         try:
             begin, _ = self._log_ends.ends(*where, BEGIN_S if self._readers else REQUEST_S)
@@ -110,14 +110,14 @@ class PolicyTopic:
         return True
 
     def _begin(self, partition: int, begin: int) -> None:
-        """Read a partition from where it begins now."""
+        """Read a partition from its begin."""
         self._readers[partition] = BatchReader((self.name, partition), begin)
         self._followed = False
 
     def read(self) -> PolicyBatch | None:
-        """What comes next of some partition; None after `WAIT_S` without anything.
+        """The next records of some partition; None after `WAIT_S` without any.
 
-        Raises ConnectionError where no partition is told of, or one may not be read.
+        Raises ConnectionError where no leader answers, or a partition may not be read.
         """
         self._begin_others()
         if not self._followed:
@@ -136,16 +136,17 @@ class PolicyTopic:
         return PolicyBatch(partition, records, reader.position)
 
     def _follow(self) -> None:
-        """Fetch what is read, from where each reader stands."""
+        """Fetch for all readers, from the position of each."""
         self._followed = True
         self._fetcher.follow({(self.name, p): each.fetched for p, each in self._readers.items()})
 
     def _added(self, partition: int, answer: Fetched) -> bool:
-        """Take in what was fetched; False where the log has changed, and is read anew."""
+        """Take an answer in; False where the log was cut off, and is read anew."""
         if isinstance(answer.error, OffsetGone):
-            log.warning("policies are read from where they begin", reason=str(answer.error))
+            log.warning("policies are read from their begin", reason=str(answer.error))
             del self._readers[partition]
-            # Offsets that were cut off are given anew: a caller that waits for them has to wait.
+            # Offsets that were cut off are given to new records: a caller that waits for them has
+            # to wait.
             self.positions[partition] = 0
             return False
         if answer.error is not None:
@@ -154,21 +155,21 @@ class PolicyTopic:
         return True
 
     def passed(self, batch: PolicyBatch) -> None:
-        """What was read has been carried out, up to and with this batch."""
+        """Note that policies were carried out, up to and with this batch."""
         self.positions[batch.partition] = max(self.positions[batch.partition], batch.behind)
         self.moved.set()
 
     def close(self) -> None:
-        """Read no more."""
+        """Stop reading."""
         self._fetcher.close()
         self._log_ends.close()
 
     def catch_up(self) -> None:
         """Wait until all that can be read now has been read; ConnectionError if it is not.
 
-        Called at each take-over by the thread of the partition, and by HTTP before it writes.  All
-        ends are asked for together, and once for all who ask: one after the other, the take-overs
-        of a worker that begins with 64 partitions would cost 8 192 requests.
+        Called at each take-over by the thread of the partition, and by HTTP before it writes.  One
+        question asks for all ends, and callers at the same time share its answer: one by one, the
+        take-overs of a worker that begins with 64 partitions would cost 8 192 requests.
         """
         ends = self._ends()
         deadline = machine.monotonic() + CATCH_UP_S
@@ -179,5 +180,5 @@ class PolicyTopic:
             self.moved.wait(WAIT_S)
 
     def _ends_now(self) -> dict[Where, int]:
-        """Where readers of committed records stop today."""
+        """The offsets where readers of committed records stop now."""
         return self._log_ends.all_readable([(self.name, each) for each in self.positions])

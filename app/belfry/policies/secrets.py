@@ -1,22 +1,22 @@
-"""Secrets by reference, from two places alone, one secret in each line.
+"""Secrets by reference, from only two kinds of places, one secret in each line.
 
-    env:BELFRY_SECRET_NAME   a variable of the worker that is there to be named
+    env:BELFRY_SECRET_NAME   a variable of the worker with this prefix
     file:PATH                a file below BELFRY_SECRETS_DIR; PATH is absolute, or begins there
 
 A reference comes from a policy, so it is trusted no more than the writers of policies are.  Other
-variables and other files are not touched.  A file has to be small and regular.  That is looked at
-after it was opened without waiting, so a device or a pipe costs neither memory nor time.
+variables and other files are not touched.  A file has to be small and regular.  It is opened
+without waiting and checked then, so a device or a pipe costs neither memory nor time.
 
-Several lines are for a change of secrets: any of them is accepted, and workers use the first.
+Several lines allow a change of secrets: each of them is accepted, and workers use the first.
 
     env:BELFRY_SECRET_SHOP     good, if the worker has such a variable
-    env:PATH                   refused: only variables that are there to be named
+    env:PATH                   refused: only variables with the prefix
     file:shop/key              good: <BELFRY_SECRETS_DIR>/shop/key
     file:../passwd             refused: it does not lie below the folder
     file:link-to-etc-shadow    refused: a link must not lead out of the folder
 
-A check of the path alone could be outrun by somebody who swaps a link meanwhile, so the file is
-opened without following a last link, and the open file is looked at.
+A link could be swapped after a check of the path alone.  So the file is opened without following a
+last link, and the open file is checked.
 """
 
 from __future__ import annotations
@@ -36,22 +36,22 @@ _FLAGS: Final = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOFOLLOW | os.
 class BadSecret(ValueError):
     """A reference that leads to no secret; the message says why, and which ones are allowed.
 
-    It never holds the secret, nor what a file holds.
+    It never holds the secret, nor the content of a file.
     """
 
 
 class SecretPlaces:
-    """Where references to secrets may lead on this worker."""
+    """The places of secrets on this worker."""
 
     def __init__(self, folder: Path) -> None:
         """`folder` holds the files that references may name."""
         self._folder = Path(os.path.normpath(folder.absolute()))
 
     def read(self, reference: str, *, whole_lines: bool = False) -> tuple[bytes, ...]:
-        """The secrets that a reference leads to, each of `LEAST_BYTES` or more.
+        """The secrets at a reference, each of `LEAST_BYTES` or more.
 
-        With `whole_lines` the last line of a file has to be ended: one that is not may be cut off,
-        where the file is being written just now.
+        With `whole_lines` the last line of a file has to end with a newline: without one it may be
+        cut off, if the file is being written just now.
 
         Takes a read of `MOST_BYTES` at most, whatever the reference says; raises `BadSecret`.
         """
@@ -81,9 +81,9 @@ class SecretPlaces:
         return found
 
     def is_there(self, reference: str) -> bool:
-        """Whether anything lies where a reference may lead, and be it no good secret.
+        """Whether there is a variable or a file at a reference, even with a bad secret.
 
-        For who wants it destroyed: a file that cannot be looked at counts as one that is there.
+        It serves to destroy a secret: a file that cannot be looked at counts as being there.
         """
         kind, _, place = reference.partition(":")
         if kind == "env" and place.startswith(SECRET_ENV_PREFIX):
@@ -99,12 +99,12 @@ class SecretPlaces:
             return True
 
     def _file(self, place: str) -> bytes:
-        """What a file below the folder holds."""
+        """The content of a file below the folder."""
         named = os.path.normpath(self._folder / place)
         if "\0" in place or not _below(named, str(self._folder)):
             raise BadSecret(
                 f"file:{place[:200]!r} does not lie below {self._folder} (BELFRY_SECRETS_DIR):"
-                " secrets are read there alone. Put the file there, or name another one."
+                " secrets are read only there. Put the file there, or name another one."
             )
         try:
             root = os.path.realpath(self._folder, strict=True)
@@ -123,8 +123,8 @@ def _variable(name: str) -> bytes:
     """The value of a variable that may be named; nothing where it is not set."""
     if not name.startswith(SECRET_ENV_PREFIX) or name == SECRET_ENV_PREFIX:
         raise BadSecret(
-            f"env:{name[:200]} is no variable that a policy may name: give the worker the secret in"
-            f" one whose name begins with {SECRET_ENV_PREFIX}."
+            f"env:{name[:200]} is not a variable that a policy may name: give the worker the"
+            f" secret in a variable whose name begins with {SECRET_ENV_PREFIX}."
         )
     text = os.environb.get(os.fsencode(name), b"")
     if len(text) > MOST_BYTES:
@@ -137,17 +137,17 @@ def _below(path: str, folder: str) -> bool:
 
 
 def _contents(path: str) -> bytes:
-    """What a small regular file holds; OSError, or `BadSecret` for anything else.
+    """The content of a small regular file; OSError, or `BadSecret` for any other file.
 
-    O_NONBLOCK: opening a pipe that nobody writes to would otherwise wait for ever.
+    O_NONBLOCK: opening a pipe without a writer would otherwise wait for ever.
     """
     descriptor = os.open(path, _FLAGS)
     try:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise BadSecret(f"file:{path} is no regular file: secrets are read from such alone.")
+            raise BadSecret(f"file:{path} is not a regular file: secrets are read only from those.")
         text = os.read(descriptor, MOST_BYTES + 1)
     finally:
         os.close(descriptor)
     if len(text) > MOST_BYTES:
-        raise BadSecret(f"file:{path} has more than {MOST_BYTES} bytes, which are read at most.")
+        raise BadSecret(f"file:{path} has more than {MOST_BYTES} bytes, the most that is read.")
     return text

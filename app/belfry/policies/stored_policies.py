@@ -1,4 +1,4 @@
-"""Policies as they lie in the topic, and how their tenants are treated by them.
+"""Policies as they lie in the topic, and the effective policies of their tenants.
 
 A policy stays bytes until its tenant is met: most of a hundred thousand tenants have nothing to do
 with this worker.  Then it is decoded and looked at, and each case has one answer:
@@ -8,13 +8,12 @@ with this worker.  Then it is decoded and looked at, and each case has one answe
     gone     a policy that says `removed`         requests refused, nothing fires
     forged   nothing but unsigned policies        nothing fires
     vault    its keys for payloads are not there  nothing fires, nothing is kept
-    (both)   odd or forged, and it names keys      nothing fires, nothing is kept
-    new      no policy                            the defaults; or refused, where the door is closed
+    (both)   odd or forged, and it names keys     nothing fires, nothing is kept
+    new      no policy                            the defaults; or refused, if policies are required
 
-The tenants of belfry's own, for deliveries and probes, have their policies from the code, whatever
-the topic says.
+belfry's own tenants, for deliveries and probes, have policies from the code, not from the topic.
 
-One thread changes what is kept; any thread may ask, for values are replaced and never changed.
+One thread replaces stored policies; any thread may ask, because values are never changed in place.
 """
 
 from __future__ import annotations
@@ -60,7 +59,7 @@ class StoredPolicies:
     """
 
     def __init__(self, settings: Settings, tenants: Tenants, registry: Registry | None) -> None:
-        """`tenants` has the defaults, and says which topics a policy may name."""
+        """`tenants` has the defaults, and knows which topics a policy may name."""
         self.closed = settings.unknown_tenants == "closed"
         self._tenants = tenants
         self._deliveries = settings.topic("deliveries")
@@ -68,8 +67,8 @@ class StoredPolicies:
         self._places = SecretPlaces(settings.secrets_dir)
         self._decoder = Decoder("TenantPolicy", look_in(registry), only=True)
         self._stored: dict[str, Stored] = {}
-        # Tenants of whom nothing but unsigned policies is known: none of them is carried out.
-        # By name the last of these, None where it removes the policy.
+        # Tenants with only unsigned policies, which do not count: by name the last one, or None for
+        # a removal.
         self._unsigned: dict[str, Stored | None] = {}
         # Tenants whose keys for payloads could not be read when they were asked for last.
         self._keyless: set[str] = set()
@@ -91,11 +90,11 @@ class StoredPolicies:
                 self._stored[name] = stored
 
     def distrust(self, name: str, unsigned: Stored | None) -> None:
-        """Nothing but this unsigned record is known of a tenant; None: that of a removal."""
+        """Note the unsigned record of a tenant without a signed one; None: a removal."""
         self._unsigned[name] = unsigned
 
     def trust(self, name: str) -> None:
-        """A policy of a tenant counts, or its removal does."""
+        """Note that a tenant has a signed policy, or a signed removal."""
         self._unsigned.pop(name, None)
 
     def names(self) -> list[str]:
@@ -103,7 +102,7 @@ class StoredPolicies:
         return sorted(self._stored.copy())
 
     def effective_of(self, name: str) -> EffectivePolicy | None:
-        """How a tenant of this name is treated; None for the defaults.
+        """The effective policy of a tenant; None for the defaults.
 
         The directory asks this for each tenant that it meets for the first time (`tenants/`).
         """
@@ -122,9 +121,9 @@ class StoredPolicies:
         return self._tenants.defaults(name)._replace(refused=_unknown(name), blocked=UNKNOWN)
 
     def policy(self, name: str) -> TenantPolicy | None:
-        """The policy that a tenant is treated by; None for one that has none.  No secret is read.
+        """The policy that a tenant is treated by; None where it has none.  No secret is read.
 
-        For one that cannot be carried out these are the defaults, for so its tenant is treated;
+        For a policy that cannot be carried out this is the stand-in that its tenant is treated by;
         `problem` says why.
         """
         stored = self._stored.get(name)
@@ -144,12 +143,12 @@ class StoredPolicies:
         return self._read(name, stored)[1]
 
     def mentioning(self, word: bytes) -> list[TenantPolicy]:
-        """Policies whose records have these bytes; no other record is decoded."""
+        """Policies whose records contain these bytes; no other record is decoded."""
         named = [each for each in self._stored.copy().items() if word in each[1][0]]
         return [policy for each in named if (policy := self._read(*each)[0]) is not None]
 
     def found_keys(self) -> set[str]:
-        """Tenants whose keys could not be read when they were asked for last, and can be by now."""
+        """Tenants whose keys could not be read at the last try, and can be read now."""
         found = set()
         for name in self._keyless.copy():
             stored = self._stored.get(name)
@@ -187,10 +186,11 @@ class StoredPolicies:
         return found if policy is None else found._replace(secrets=self._secrets(policy))
 
     def _distrusted(self, name: str) -> EffectivePolicy:
-        """One of whom nothing but an unsigned policy is known.
+        """The effective policy of a tenant with only an unsigned policy.
 
-        It may be the tenant's own, of the time before policies had to be signed.  So where it names
-        keys for payloads, nothing is kept readable.  A secret that it names is believed by nobody.
+        That may be the tenant's own, of the time before policies had to be signed.  So where it
+        names keys for payloads, no payload is kept readable.  A signing secret that it names is not
+        trusted.
         """
         unsigned = self._unsigned.get(name)
         policy = None if unsigned is None else self._read(name, unsigned)[0]

@@ -94,7 +94,7 @@ def test_a_pipe_and_a_folder_are_refused_at_once(folder: Path) -> None:
     os.mkfifo(folder / "pipe")
     (folder / "deep").mkdir()
     for name in ("pipe", "deep"):
-        with pytest.raises(BadSecret, match="no regular file"):
+        with pytest.raises(BadSecret, match="not a regular file"):
             SecretPlaces(folder).read(f"file:{name}")
 
 
