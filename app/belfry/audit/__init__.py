@@ -1,4 +1,4 @@
-"""The audit log: which caller asked for which change, or for something it has no right to.
+"""The audit log: which caller asked for which change, or was refused for want of a right.
 
     HTTP ─► `trail` (bounded, never waits) ─► `writer` (a thread, a producer) ─► belfry.audit
                ▲
@@ -6,5 +6,5 @@
 
     belfry.tenants ─► `policy_log` (a consumer group of the workers) ─────────► belfry.audit
 
-Nobody's request waits for the log, and what the log cannot take is counted and told.
+No request waits for the log, and an event that the log cannot take is counted and logged.
 """

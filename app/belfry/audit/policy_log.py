@@ -1,18 +1,19 @@
-"""Notes each change of a policy that lies in `belfry.tenants`, however it came there.
+"""Notes each change of a policy in `belfry.tenants`, whichever program wrote it.
 
-Over HTTP the caller is known.  A producer that writes to the topic (`belfry tenant set` does) shows
-itself to Kafka alone.  So the log says what has changed and where the record lies, and Kafka's own
-authorizer log says which principal wrote there.
+Over HTTP the caller is known.  Only Kafka knows a producer that writes to the topic, as `belfry
+tenant set` does.  So the log says which fields have changed and where the record lies, and Kafka's
+own authorizer log says which principal wrote there.
 
     workers ── consumer group <app id>.audit ── each partition of belfry.tenants is one worker's
 
-The group's position moves once Kafka has confirmed what was noted.  So a change is noted at least
-once: twice where a worker ends in between, under the same offset.  A partition is read from its
-beginning, since a change is told by what stood before; what lies before the position is only
-remembered.  Where the group has no position, which is so once, all policies that stand are noted.
+The group's position moves once Kafka has confirmed the events.  So a change is noted at least once:
+twice where a worker ends in between, under the same offset.  A partition is read from its
+beginning, because a change is the difference from the policy before; records before the position
+are only remembered.  At the very first start the group has no position, and all present policies
+are noted.
 
     belfry.tenants/0    40 shop v1    55 shop v2    61 shop, null       position 55
-    40                  remembered: what stood before
+    40                  remembered: the policy before
     55                  policy.written: the fields in which v2 differs from v1
     61                  policy.removed
     position 62         once Kafka has confirmed both
@@ -45,22 +46,23 @@ log = structlog.get_logger(__name__)
 
 
 class NotConfirmed(Exception):
-    """Kafka has not confirmed all that was noted: the same changes are noted once more."""
+    """Kafka has not confirmed all events: the same changes are noted once more."""
 
 
 class PolicyLog:
     """The thread that follows the topic; `start` and `stop` are called once each.
 
     Where Kafka does not confirm in `CONFIRM_S`, the round fails and the thread begins anew, from
-    the position that was last moved.
+    the last committed position.
     """
 
     def __init__(
         self, settings: DeliverySettings, decoder: Decoder, frame: bytes, trail: Trail
     ) -> None:
-        """`frame` stands before each record; `trail` says who this worker is, and counts.
+        """`frame` stands before each record; `trail` knows this worker's name, and counts.
 
-        Its events do not go through the trail, where they could be lost: it has its own producers.
+        Events do not go through the trail, where they could be lost: this log has its own
+        producers.
         """
         self._settings = settings
         self._decoder = decoder
@@ -79,7 +81,7 @@ class PolicyLog:
         self._thread.start()
 
     def stop(self) -> None:
-        """Follow no more."""
+        """Stop following."""
         self._thread.stop(CONFIRM_S)
 
     # -- the thread ------------------------------------------------------------------------------
@@ -123,7 +125,7 @@ class PolicyLog:
             self._begin.pop(place.partition, None)
 
     def _note(self, consumer: Consumer, messages: list[Any]) -> None:
-        """Note what is new, and move the position once Kafka has confirmed it."""
+        """Note new changes, and move the position once Kafka has confirmed them."""
         events: list[AuditEvent] = []
         ends: dict[int, int] = {}
         for message in messages:
@@ -173,9 +175,9 @@ class PolicyLog:
         )
 
     def _write(self, events: list[AuditEvent]) -> None:
-        """Write events, by a producer for these alone: policies change seldom.
+        """Write events, by a producer of their own: policies change seldom.
 
-        Raises `NotConfirmed` where one of them is not confirmed.
+        Raises `NotConfirmed` where an event is not confirmed.
         """
         producer = audit_producer(self._settings.kafka_properties())
         failed: list[str] = []

@@ -1,10 +1,10 @@
 """Reads the audit log: events in the topic since an instant, and those that come from now on.
 
-    listed     from the first record of the instant to the ends of now: a list, the oldest first
+    listed     from the first record of the instant to the present ends: a list, the oldest first
     followed   the same, and then on for ever: events as they come
 
 For the command line, with Kafka's rights; no worker is asked.  Events of one tenant lie in one
-partition, so their order holds; between partitions the instants decide.
+partition, so their order holds; events of several partitions are sorted by their instants.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ REQUEST_S: Final = 10.0
 class AuditFilter:
     """Which events are wanted; None stands for all.
 
-    The instant is that of the event, `since_ms` epoch milliseconds; records are looked for by their
-    timestamps in Kafka, which are a moment later.
+    `since_ms` is compared with the instant of the event, in epoch milliseconds; records are
+    searched by their timestamps in Kafka, which are a moment later.
     """
 
     tenant: str | None = None
@@ -62,7 +62,7 @@ class AuditReader:
     def listed(self, wanted: AuditFilter) -> list[AuditEvent]:
         """Events that lie in the topic now, the oldest first; blocks until all are read.
 
-        Raises `Unavailable` where Kafka says that it will not get better by waiting.
+        Raises `Unavailable` where Kafka's error is permanent.
         """
         found: list[AuditEvent] = []
         with closing(self._cluster.consumer(NO_GROUP)) as consumer:
@@ -79,7 +79,7 @@ class AuditReader:
     def followed(self, wanted: AuditFilter) -> Iterator[AuditEvent | None]:
         """Events as they come, from `since_ms` on or from now on; None where none came lately.
 
-        The None gives the caller a turn about each half second, to notice that it is to stop.
+        The None gives the caller a turn about each half second, so that it can notice a stop.
         """
         with closing(self._cluster.consumer(NO_GROUP)) as consumer:
             if wanted.since_ms is None:
@@ -109,7 +109,7 @@ class AuditReader:
         return None if record is None else audit_of(record)
 
     def _begin(self, consumer: Any, since_ms: int | None) -> list[TopicPartition]:
-        """Where events of an instant and later begin in each partition."""
+        """The offset in each partition where events of an instant and later begin."""
         ends = self._ends(consumer)
         asked = [TopicPartition(self._topic, each, max(0, since_ms or 0)) for each in ends]
         found = consumer.offsets_for_times(asked, timeout=REQUEST_S)

@@ -4,12 +4,12 @@
     r r r . . . . . . . . . . . .  S(12) r r ...
     in full    counted only        "count: 12"
 
-A kind is who was refused (a caller, or an address of which no caller is known), by which status and
-code.  There are only so many kinds in an interval; refusals beyond them count as one kind.
-Callers and strangers have rooms of their own, so that a flood of made-up tokens from many addresses
-hides no caller that reaches for what is not its own.
+A kind is a caller, or the address of an unknown caller, with a status and a code.  The number of
+kinds in an interval is limited; refusals beyond the limit count as one kind. Callers and strangers
+have limits of their own, so that a flood of made-up tokens from many addresses hides no caller that
+exceeds its rights.
 
-Whatever comes, at most ``2 * (most + 1) * (first + 1)`` events leave in an interval.  With the
+At most ``2 * (most + 1) * (first + 1)`` events leave in an interval, whatever comes.  With the
 defaults (3 in full, 200 kinds, a minute) that is 1 608, and each refusal is counted in one of them.
 """
 
@@ -26,10 +26,10 @@ INTERVAL_MS: Final = 60_000
 
 
 class RefusalKind(NamedTuple):
-    """What refusals are summed up by; `known` where the caller is.
+    """The key by which refusals are summed up; `known` says whether the caller is known.
 
-    `who` is the caller's name, or the address of one that nobody knows; empty, with status 0, for
-    all that came beyond the most kinds.
+    `who` is the caller's name, or the address of an unknown caller; it is empty, with status 0, for
+    all refusals beyond the limit of kinds.
     """
 
     known: bool
@@ -51,7 +51,7 @@ class _Sum:
 
 
 class Refusals:
-    """Lets the first refusals of a kind through and sums the others up; belongs to one lock."""
+    """Lets the first refusals of a kind through and sums up the others; its owner has a lock."""
 
     def __init__(
         self, first: int = FIRST, most_kinds: int = MOST_KINDS, interval_ms: int = INTERVAL_MS
@@ -63,7 +63,7 @@ class Refusals:
         self._kinds = {True: 0, False: 0}
 
     def take(self, event: AuditEvent) -> AuditEvent | None:
-        """The event, if it is written in full; None where it was only counted.
+        """The event, if it is to be written in full; None where it was only counted.
 
         Instants are those of the events (epoch ms), so tests need no clock.
         """
@@ -79,7 +79,7 @@ class Refusals:
         return None
 
     def over(self, now_ms: int, *, ending: bool = False) -> list[AuditEvent]:
-        """Sums of the intervals that are over by now; all of them where this is the end.
+        """Sums of the intervals that are over by now; with `ending` all sums.
 
         An interval begins with the first refusal of its kind, so kinds end at different times and
         their sums do not come all at once.
@@ -87,7 +87,7 @@ class Refusals:
         done = [
             (kind, each)
             for kind, each in self._sums.items()
-            # A clock that was set back must not keep a sum for as long.
+            # Where the clock was set back, the sum must not wait until it catches up.
             if ending or not 0 <= now_ms - each.since_ms < self._interval_ms
         ]
         for kind, _ in done:
@@ -105,7 +105,7 @@ class Refusals:
 
 
 def _summary(kind: RefusalKind, found: _Sum, now_ms: int) -> AuditEvent:
-    """One event for many: what they have in common, and how many they were."""
+    """One event for many: their common fields, and their number."""
     shared = found.event if kind.status else replace(found.event, status=None, code=None)
     mixed = None if kind.status else "others"
     return replace(

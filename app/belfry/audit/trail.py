@@ -1,15 +1,15 @@
-"""Events on their way to the audit log: a queue that never makes anybody wait.
+"""Events on their way to the audit log: a queue that never makes its callers wait.
 
-Noting an event takes a lock for a moment and returns.  The queue is bounded by what its events are
-about.  An event that comes while it is full is lost to the log, and lost aloud: it is counted, and
-the first of a minute are written to belfry's own log.
+Noting an event takes a lock for a moment and returns.  The queue is bounded by the weight of its
+events.  An event that comes while it is full is lost to the audit log, but not in silence: it is
+counted, and the first losses of a minute are written to belfry's own log.
 
     request ─► note ──────────────┐
     refusal ─► refused ─► sums ───┴─► 50 000 events at most ─► take (500) ─► the writer's thread
 
 An event weighs one, and one more for each of its objects: a request that creates 500 schedules
-counts as 501.  An audit log that could make requests wait would let its own failure stop the
-service; one that lost events quietly would be worth nothing.  This is the way between the two.
+counts as 501.  If requests waited for the audit log, its failure would stop the service; if it lost
+events in silence, nobody could rely on it.  So it never waits, and reports each loss.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ log = structlog.get_logger(__name__)
 class Trail:
     """Events on their way to the log; safe to share between threads.
 
-    `arrived` is set when there is something to take.  `worker` is put into events as they leave.
+    `arrived` is set when there are events to take.  `worker` is put into events as they leave.
     """
 
     def __init__(self, level: Level = "all", most_waiting: int = MOST_WAITING) -> None:
-        """`level` says what is noted: all, all but changes of schedules, or nothing."""
+        """`level` says which events are noted: all, all but changes of schedules, or none."""
         self._most = most_waiting
         self._level = level
         self._lock = Lock()
@@ -49,7 +49,7 @@ class Trail:
         self._losses = LimitedLogger(log)
         self.arrived = Event()
         self.worker: str | None = None
-        # Told how many events were written or lost.
+        # Called with the numbers of events that were written or lost.
         self.counted: Callable[[str, int], None] = lambda _outcome, _count: None
 
     def note(self, event: AuditEvent) -> None:
@@ -79,11 +79,11 @@ class Trail:
     def take(self, most: int, now_ms: int, *, ending: bool = False) -> list[AuditEvent]:
         """The next events to be written, sums of refusals whose time is over among them.
 
-        `ending` takes all sums, for nobody will ask again.
+        `ending` takes all sums, because this is the last call.
         """
         with self._lock:
             for each in self._refusals.over(now_ms, ending=ending):
-                # A sum stands for what was counted already: it is never turned away.
+                # A sum stands for refusals that were counted already: it is never turned away.
                 self._waiting.append(each)
                 self._weight += _weight(each)
             found = [self._waiting.popleft() for _ in range(min(most, len(self._waiting)))]
@@ -91,9 +91,9 @@ class Trail:
         return [self._signed(each) for each in found]
 
     def lost(self, event: AuditEvent, why: str) -> None:
-        """Say that an event is not in the log: in a counter, and in belfry's own log.
+        """Report that an event is not in the audit log: by a counter, and in belfry's own log.
 
-        The log tells of the first losses of a minute, with names and no values of policies.
+        That log names the first losses of a minute, without values of policies.
         """
         self.counted("lost", 1)
         told: dict[str, Any] = {
@@ -106,7 +106,7 @@ class Trail:
     def _keep(self, event: AuditEvent) -> bool:
         """Whether the event was taken; call it with the lock held.
 
-        An event that is heavier than all the room is taken where nothing else waits.
+        An event that is heavier than the limit is taken where no other event waits.
         """
         weight = _weight(event)
         if self._waiting and self._weight + weight > self._most:

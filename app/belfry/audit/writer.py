@@ -1,18 +1,19 @@
-"""Writes the audit log: one thread and one producer of a worker, beside everything else.
+"""Writes the audit log: by one thread and one producer of a worker, which serve nothing else.
 
 Kafka may be away for a while: events wait in the producer, and behind it in the trail, until they
-are written or there is no room.  What Kafka has not confirmed in `CONFIRM_MS` is lost, and told.
+are written or there is no room.  An event that Kafka has not confirmed in `CONFIRM_MS` is lost, and
+reported.
 
     trail ─► take 500 ─► producer's buffer ─► Kafka ─► confirmed: "written" is counted
                 │ buffer full                    └ not in two minutes: "lost", with its names
                 └ kept, tried again
 
-Each event is counted once, as written or as lost, also at the end of the process: what is left by
-then is told as lost, for nobody can say more.
+Each event is counted once, as written or as lost, also at the end of the process: events that are
+left then are reported as lost, because their result is not known.
 
-`AuditLog` is all of it for one worker.  Its trail is made before HTTP is, so a refusal in the first
-second is kept; what waits in it is written once `start` has made the writer.  A process that only
-delivers writes its own events, and leaves the topic of policies to the workers.
+`AuditLog` joins these parts for one worker.  Its trail is made before HTTP starts, so a refusal in
+the first second is kept; waiting events are written once `start` has made the writer.  A process
+that only delivers writes its own events, and leaves the topic of policies to the workers.
 """
 
 from __future__ import annotations
@@ -52,10 +53,10 @@ class AuditWriter:
         producer: Callable[[], Any],
         now_ms: Callable[[], float],
     ) -> None:
-        """`place` is the topic, and what stands before each record.
+        """`place` is the topic, and the frame before each record.
 
-        `producer` is called in the thread, where there is an event to write and none is there. One
-        that nobody has needed for `IDLE_MS` is let go: it has threads of its own.
+        `producer` makes a producer, in the thread, when there is an event to write. A producer
+        without work for `IDLE_MS` is dropped, because it has threads of its own.
         """
         self._trail = trail
         self._topic, self._frame = place
@@ -74,7 +75,7 @@ class AuditWriter:
         self._thread.start()
 
     def stop(self) -> None:
-        """Write what is there, for a few seconds; what is left by then is told as lost."""
+        """Write waiting events, for a few seconds; the rest is reported as lost."""
         self._thread.stopping.set()
         self._trail.arrived.set()
         self._thread.stop(STOP_S + 2)
@@ -101,7 +102,8 @@ class AuditWriter:
             self._producer = None
         if not events:
             return False
-        # Until there is a producer they stay: it may fail to be made, as by a file that is missing.
+        # Events stay until there is a producer: making one may fail, because a file is missing for
+        # example.
         producer = self._producer = self._producer or self._make()
         self._unsent = []
         for place, event in enumerate(events):
@@ -114,7 +116,7 @@ class AuditWriter:
         return True
 
     def _sent(self, producer: Any, event: AuditEvent) -> bool:
-        """Whether the producer took the event; one that can never be written is told as lost."""
+        """Whether the producer took the event; an event that cannot be written is lost as well."""
         self._number += 1
         number = self._number
         try:
@@ -145,7 +147,7 @@ class AuditWriter:
                 pass
             if self._producer is not None:
                 self._producer.flush(max(0.0, (deadline_ms - self._now_ms()) / 1000))
-        except Exception as error:  # noqa: BLE001  # what is left is told of all the same
+        except Exception as error:  # noqa: BLE001  # the rest is reported all the same
             log.warning("the audit log stumbled", reason=str(error))
         events = [*self._under_way.values(), *self._unsent]
         events += self._trail.take(1_000_000, int(self._now_ms()), ending=True)
@@ -154,7 +156,7 @@ class AuditWriter:
 
 
 class AuditLog:
-    """The trail and what writes it; `start` and `stop` are called once each, in that order."""
+    """The trail and its writers; `start` and `stop` are called once each, in that order."""
 
     def __init__(
         self,
@@ -163,7 +165,7 @@ class AuditLog:
         counted: Callable[[str, int], None],
         now_ms: Callable[[], float],
     ) -> None:
-        """`counted` is told of events that were written or lost: ``written`` or ``lost``, a number.
+        """`counted` is called with ``written`` or ``lost``, and the number of such events.
 
         `now_ms` gives epoch milliseconds.
         """
@@ -193,7 +195,7 @@ class AuditLog:
             self._policies.start()
 
     def stop(self) -> None:
-        """Write what is there, and end."""
+        """Write the waiting events, and end."""
         for part in (self._policies, self._writer):
             if part is not None:
                 part.stop()
