@@ -1,17 +1,17 @@
-"""What runs in a thread of its own for as long as a worker does: one way to begin, fail and end.
+"""Work in a thread of its own for as long as a worker runs: one way to begin, fail and end.
 
-    begin ─► turn ─► turn ─► turn raises ─► told, counted, paused ─► turn ─► … ─► stopped ─► ended
-                       └ returns END ─────────────────────────────────────────────────────► ended
+    begin ─► turn ─► turn ─► turn raises ─► logged, counted, paused ─► turn ─► … ─► stopped ─► ended
+                       └ returns END ───────────────────────────────────────────────────────► ended
                                                                                   └ `last` runs once
 
 A *turn* is one round of the work.  It waits by itself, for a message or on `stopping`, and returns
-soon once that is set.  A turn that raises ends neither the thread nor the worker: what it was about
-is told with the error, and the next turn begins after a pause.  So a turn has to leave things such
-that the next one may begin anew.  A turn that returns `END` was the last: a standby whose owner is
-silent, a reader whose term is over.
+soon once that is set.  A turn that raises ends neither the thread nor the worker: the error is
+logged with the name of the work, and the next turn begins after a pause.  So a turn has to leave a
+state from which the next one can begin anew.  A turn that returns `END` was the last one.  Examples
+are a standby whose owner is silent, and a reader whose term is over.
 
 `started` finds them all, for metrics and for the check whether a worker still lives.  The threads
-are daemons, since one that hangs must not keep a process from ending.
+are daemons, because a thread that hangs must not keep a process from ending.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ from confluent_kafka import KafkaError, KafkaException
 from belfry.host import machine
 
 AGAIN_S: Final = 1.0
-# What a cluster that is away looks like: where it came from in the code tells nobody anything.
+# Errors of a cluster that is away: their stack traces would not help.
 AWAY: Final = (KafkaException, OSError, KafkaError)
-# What a turn raises. A client that can be used no more, such as that of a member of a group whose
-# place another one has taken, raises a `KafkaError` as it is, and that is no `Exception`.
+# Errors that a turn may raise. A client that can be used no more, such as a group member that was
+# replaced by another one, raises a bare `KafkaError`, which is not an `Exception`.
 FAILURES: Final[Any] = (Exception, KafkaError)
-# What the last turn returns.
+# The value that the last turn returns.
 END: Final = object()
 
 
 class Background:
-    """Turns of `work` until `stop` or `END`; `start` is called once, and nothing after the end."""
+    """Turns of `work` until `stop` or `END`; `start` is called once, and no method afterwards."""
 
     def __init__(
         self,
@@ -46,7 +46,7 @@ class Background:
         *,
         again_s: float = AGAIN_S,
     ) -> None:
-        """The thread is named ``belfry-NAME``; `failing` is what the log says of a failed turn.
+        """The thread is named ``belfry-NAME``; `failing` is the log message of a failed turn.
 
         `last` may be set before the start: it runs in the thread after the last turn.
         """
@@ -65,7 +65,7 @@ class Background:
         """Begin the first turn; returns at once."""
         self._started = True
         with _guard:
-            # A thread that is found among them is alive.
+            # Each thread in the set is alive.
             self._thread.start()
             _started.add(self)
 
@@ -75,7 +75,7 @@ class Background:
         return self.join(timeout_s)
 
     def join(self, timeout_s: float | None = None) -> bool:
-        """Wait for the end, which somebody has asked for; False where it did not come in time."""
+        """Wait for the end, after it was asked for; False where it did not come in time."""
         if self._started:
             self._thread.join(timeout_s)
         _ended(self)
@@ -83,12 +83,12 @@ class Background:
 
     @property
     def alive(self) -> bool:
-        """Whether the thread is there."""
+        """Whether the thread runs."""
         return self._thread.is_alive()
 
     @property
     def begun(self) -> bool:
-        """Whether it was started, be it alive or not."""
+        """Whether it was started, alive or not."""
         return self._started
 
     def _run(self) -> None:
@@ -106,14 +106,14 @@ class Background:
 
 
 _started: Final[WeakSet[Background]] = WeakSet()
-# Threads begin and end while others look at all of them.
+# Threads begin and end while other threads look at all of them.
 _guard: Final = machine.Lock()
 
 
 def started() -> list[Background]:
     """The backgrounds of this process that were started and not stopped, by name.
 
-    One of them that is not `alive` has ended by an error of its own: only a new process helps.
+    A background that is not `alive` has ended by an error of its own: only a new process helps.
     """
     with _guard:
         found = list(_started)
@@ -121,10 +121,10 @@ def started() -> list[Background]:
 
 
 def _ended(each: Background) -> None:
-    """It was asked to end, or has ended: nobody counts on it any more."""
+    """Forget a background that was asked to end, or has ended."""
     with _guard:
         _started.discard(each)
 
 
 def _nothing() -> None:
-    """The end of a thread that has nothing left to do."""
+    """The default of `last`: no work at the end."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import Final
 
-# Readings that lie further apart than this are not of one moment.
+# Readings further apart than this do not belong to one moment.
 CLOSE_MS: Final = 1.0
 ATTEMPTS: Final = 5
 
@@ -18,14 +18,14 @@ class SystemClock:
         return time.time_ns() / 1e6
 
     def monotonic_ms(self) -> float:
-        """Milliseconds since some instant; never steps."""
+        """Milliseconds since an unspecified instant; never steps."""
         return time.monotonic_ns() / 1e6
 
     def both_ms(self) -> tuple[float, float]:
         """Wall and monotonic clock of one moment.
 
-        Another thread may come between the two readings, and that would look like a step: so they
-        are read again until they lie close together, or that has failed a few times.
+        Another thread may run between the two readings, and that would look like a step. So they
+        are read again until they lie close together, a few times at most.
         """
         for _ in range(ATTEMPTS):
             before_ms = self.monotonic_ms()

@@ -1,7 +1,7 @@
-"""The room that is left under a worker's data directory: one thread looks, any other reads.
+"""The free bytes under a worker's data directory: one thread looks, any other reads.
 
-A look can block for as long as a file system that is gone lets it, and can fail.  So probes and
-scrapes are told what the last look found, and never look themselves.
+A look may fail, and it may block for long if the file system is gone.  So probes and scrapes get
+the result of the last look, and never look themselves.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 ``BELFRY_FAILPOINT=S5:kill`` ends the process with SIGKILL the first time that step S5 is reached;
 ``S5:stop`` stops it (SIGSTOP), ``S5:term`` asks it to stop, ``S5:kill:12`` waits for the twelfth
-time; ``S5:hang`` holds the step for a second, so that what is queued gets to the broker, and then
+time; ``S5:hang`` holds the step for a second, so that queued requests get to the broker, and then
 ends the process.  ``R1:late:6`` holds the step for six seconds each time, and goes on.
 
 Steps: S0-S5 and S7-S9 of a step, P1 behind the store of its large payloads, D1 behind that of a day
@@ -46,11 +46,11 @@ class Failpoints:
         self._left = int(count or 1)
 
     def names(self, step: str) -> bool:
-        """Whether this step is one to be hurt, which may take its time."""
+        """Whether the specification names this step, which may then take its time."""
         return step == self._step
 
     def reach(self, step: str) -> None:
-        """Do what the specification says, if it is this step's turn."""
+        """Do the action of the specification, if it names this step and this time."""
         if not self.names(step):
             return
         if self._signal is None:

@@ -1,11 +1,11 @@
-"""Files that others renew while a process runs, such as certificates: whether they have changed.
+"""A watch for changes of files that others renew while a process runs, such as certificates.
 
     changed? ─┬ less than 5 s after the last look ─► no, and nothing is asked
               └ else: time, size and number of each file ─┬ as at the last look ─► no
                                                           └ other, or gone      ─► yes, once
 
-Links are followed: Kubernetes renews the files of a secret by turning a link.  A file that cannot
-be used is told of once, and looked at again when it changes, so a certificate that is written
+Links are followed: Kubernetes renews the files of a secret by changing a link.  A file that cannot
+be used is reported once, and looked at again when it changes, so a certificate that is written
 before its key does no harm.
 """
 
@@ -21,10 +21,10 @@ _Stamp = tuple[int, int, int] | None
 
 
 class FileWatch:
-    """Tells whether any of these files or folders is another one than at the last look.
+    """Tells whether any of these files or folders has changed since the last look.
 
     The first look is made here, so read the files afterwards.  `clock` gives seconds and never goes
-    back.  It may be asked from several threads: two of them may be told of one change.
+    back.  Several threads may ask it: two of them may be told of the same change.
     """
 
     def __init__(self, paths: Sequence[Path], clock: Callable[[], float]) -> None:
@@ -47,7 +47,7 @@ class FileWatch:
 
 
 def _stamp(path: Path) -> _Stamp:
-    """What tells one content of a file from another one, or None where there is none."""
+    """Figures that change with the content of a file, or None where there is no file."""
     try:
         state = path.stat()
     except OSError:

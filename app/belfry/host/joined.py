@@ -1,8 +1,8 @@
 """One question that several threads have at once, asked once for all of them.
 
-A thread that asks while the question is under way waits for the next time it is asked, which begins
-when this one is over.  So an answer is never older than its question.  Of 64 threads that ask at
-one instant, one asks for itself, and another one for all the rest:
+A thread that comes while the question is under way waits until it is asked again, which begins when
+the present answer is there.  So an answer is never older than its question.  Of 64 threads that ask
+at one instant, one asks for itself, and another one for all the others:
 
     thread 1   asks ─► answer
     thread 2    waits ─► asks ─► answer
@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 
 class _Asking(Generic[T]):
-    """One asking of the question: over with an answer, with why it failed, or without either."""
+    """One call of the question: it ends with an answer, with an error text, or with neither."""
 
     def __init__(self) -> None:
         self.over = machine.Event()
@@ -30,9 +30,9 @@ class _Asking(Generic[T]):
 
 
 class Joined(Generic[T]):
-    """A question whose answer is good for all who asked before it was asked; from any thread.
+    """A question whose answer serves all threads that came before it was asked; for any thread.
 
-    Raises ConnectionError, for each of them, where it does.
+    A ConnectionError of the question is raised in each of them.
     """
 
     def __init__(self, ask: Callable[[], T]) -> None:
@@ -40,11 +40,11 @@ class Joined(Generic[T]):
         self._ask: Final = ask
         self._lock = machine.Lock()
         self._turn = machine.Lock()
-        # Has not begun: a thread that comes now may share its answer.
+        # The call that has not begun: a thread that comes now may share its answer.
         self._next: _Asking[T] | None = None
 
     def __call__(self) -> T:
-        """The answer, once it was asked for."""
+        """Ask, or share the next answer; returns the answer."""
         while True:
             with self._lock:
                 asking, asks = self._next, self._next is None
@@ -59,7 +59,7 @@ class Joined(Generic[T]):
                 return asking.answer[0]
 
     def _asked(self, asking: _Asking[T]) -> T:
-        """Ask, for this thread and for those that have come by then."""
+        """Ask, for this thread and for those that come until the question begins."""
         try:
             with self._turn:
                 with self._lock:

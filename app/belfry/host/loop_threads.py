@@ -1,17 +1,17 @@
-"""Threads that loops share: as many as have turns at once, and one that waits for the next.
+"""Threads that loops share: one for each turn under way, and one that waits for the next turn.
 
-    idle     one waits until the first loop is due, and has that turn itself; others wait for a poke
-    turn     a thread has a loop's turn, and then looks who is next
-    over     a thread that nobody has needed for `IDLE_S` ends; it is the last to be idle that is
-             poked, so that the others come to this
+    idle     one waits until the first loop is due, and runs that turn; the others wait for a poke
+    turn     a thread runs a loop's turn, and then looks for the next loop
+    over     a thread without work for `IDLE_S` ends; the thread that became idle last is poked
+             first, so that the others have no work
 
-No loop waits for another one's turn: where all threads are at one, another one begins.  So at most
-one more than loops are there, and where their turns are short and seldom, a few:
+No loop waits for another one's turn: where all threads are busy, another one begins.  So there is
+at most one thread more than loops, and only a few threads where turns are short and rare:
 
-    12:00:00.000  loops 1 and 2 are due: one thread has the turn of loop 1, another that of loop 2
-    12:00:00.001  loop 1 pauses: its thread has the turn of loop 3, which has just come due
+    12:00:00.000  loops 1 and 2 are due: one thread runs the turn of loop 1, another that of loop 2
+    12:00:00.001  loop 1 pauses: its thread runs the turn of loop 3, which has just come due
     12:00:00.002  loop 2 commits to a broker that does not answer: its thread waits with it
-    12:00:00.003  loop 4 is due, and nobody is idle: a third thread begins
+    12:00:00.003  loop 4 is due, and no thread is idle: a third thread begins
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from belfry.host import machine
 from belfry.host.background import END, Background
 from belfry.host.loops import ALONE, Loop
 
-# Seconds after which a thread ends that nobody needs.
+# Seconds without work after which a thread ends.
 IDLE_S: Final = 10.0
 NEVER_S: Final = float("inf")
 
@@ -39,20 +39,21 @@ class LoopThreads:
     """Threads for the turns of many loops; there are none while there is no loop."""
 
     def __init__(self, idle_s: float = IDLE_S) -> None:
-        """A thread that nobody has needed for `idle_s` seconds ends."""
+        """A thread without work for `idle_s` seconds ends."""
         self._idle_s = idle_s
         self._lock = machine.Lock()
         self._loops = 0
         self._ready: deque[Loop] = deque()
-        # Who is due when, in seconds; an entry counts while its loop is parked by its number.
+        # Instants of next turns, in seconds; an entry counts while its loop is parked under its
+        # number.
         self._due: list[tuple[float, int, Loop]] = []
         self._numbers = count(1)
-        # An idle thread waits for its gate; one of them waits no longer than until somebody is due.
+        # An idle thread waits for its gate; one of them waits only until the next loop is due.
         self._idle: list[machine.Lock] = []
-        # Threads whose gate was opened, and who have not looked yet.
+        # Threads whose gate was opened, and that have not looked for a loop yet.
         self._poked = 0
         self._watched_s = NEVER_S
-        # Held, so that whether a worker lives can be told by them.
+        # Held, so that the check whether a worker lives finds them.
         self._threads: set[Background] = set()
 
     def entered(self) -> None:
@@ -75,18 +76,18 @@ class LoopThreads:
                 return
             loop.parked = 0
             self._ready.append(loop)
-            self._call()
+            self._ensure_thread()
 
     def park(self, loop: Loop, pause_s: float) -> None:
-        """A turn is over; the next one is due after so many seconds, or was asked for already."""
+        """A turn is over; the next one is due after so many seconds, or at once if it was woken."""
         with self._lock:
             self._park(loop, pause_s)
-            self._call()
+            self._ensure_thread()
 
     # -- a thread --------------------------------------------------------------------------------
 
-    def _have_turn(self) -> object:
-        """Have the turn of one loop; END where this thread is not needed any more."""
+    def _run_turn(self) -> object:
+        """Run the turn of one loop; END where this thread is not needed any more."""
         loop = self._next()
         if loop is None:
             return END
@@ -95,12 +96,12 @@ class LoopThreads:
             self._go_on(loop)
             return None
         with self._lock:
-            # No call: this thread looks who is next itself.
+            # No `_ensure_thread`: this thread itself looks for the next loop.
             self._park(loop, pause_s)
         return None
 
     def _go_on(self, loop: Loop) -> None:
-        """Let a loop go on in a thread of its own; where none can begin, in this one."""
+        """Let a loop go on in a thread of its own; in this one where no thread can begin."""
         if not loop.alive:
             return
         try:
@@ -115,7 +116,7 @@ class LoopThreads:
             with self._lock:
                 loop = self._take()
                 if loop is not None:
-                    self._call()
+                    self._ensure_thread()
                     return loop
                 if not self._loops:
                     return None
@@ -129,7 +130,8 @@ class LoopThreads:
                 self._idle.append(gate)
             gate.acquire(timeout=wait_s)
             with self._lock:
-                # It was poked if it is idle no more, though its time may be over as well.
+                # A thread that is not in `_idle` any more was poked, even if its wait has timed out
+                # as well.
                 poked = gate not in self._idle
                 if poked:
                     self._poked -= 1
@@ -151,7 +153,7 @@ class LoopThreads:
         heappush(self._due, (machine.monotonic() + pause_s, loop.parked, loop))
 
     def _take(self) -> Loop | None:
-        """The loop whose turn it is, if any."""
+        """The loop that is to have a turn now, or None."""
         now = machine.monotonic()
         while self._due and (self._due[0][0] <= now or self._due[0][1] != self._due[0][2].parked):
             _, number, loop = heappop(self._due)
@@ -160,8 +162,8 @@ class LoopThreads:
                 self._ready.append(loop)
         return self._ready.popleft() if self._ready else None
 
-    def _call(self) -> None:
-        """See that somebody looks at what is ready, and waits for what is due first."""
+    def _ensure_thread(self) -> None:
+        """See that a thread takes ready loops, and that one waits for the first loop to be due."""
         if not self._ready and (not self._due or self._watched_s <= self._due[0][0]):
             return
         if self._idle:
@@ -170,8 +172,10 @@ class LoopThreads:
             self._begin()
 
     def _begin(self) -> None:
-        """Begin one more thread; where none can, the others look when their turns are over."""
-        thread = Background(f"loops-{next(self._numbers)}", self._have_turn, log, "no turn was had")
+        """Begin one more thread; if that fails, the others go on when their turns are over."""
+        thread = Background(
+            f"loops-{next(self._numbers)}", self._run_turn, log, "a turn of a loop failed"
+        )
         thread.last = partial(self._ended, thread)
         try:
             thread.start()

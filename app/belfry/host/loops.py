@@ -1,7 +1,7 @@
-"""A loop without a thread of its own: it waits most of the time, and has a turn when it is due.
+"""A loop without a thread of its own: it pauses most of the time, and runs turns when they are due.
 
 A loop is a generator. Each turn ends with `yield seconds`: the next one begins after so long, or
-sooner when the loop is woken. `yield ALONE` says that what follows blocks: it has a thread of its
+sooner when the loop is woken. `yield ALONE` says that the next part blocks: it gets a thread of its
 own until the next pause.
 
     alone    ─ take-over ─┐                                           ┌─ closing ─ take-over ─ …
@@ -20,17 +20,17 @@ import structlog
 from belfry.host import machine
 from belfry.host.background import END, Background
 
-# What a loop yields where the next thing that it does blocks.
+# The value that a loop yields before a part that blocks.
 ALONE: Final = None
 Turns = Iterator[float | None]
-# Seconds after a loop has failed by an error that it did not expect.
+# The pause in seconds after an unexpected error of a loop.
 AGAIN_S: Final = 1.0
 
 log = structlog.get_logger(__name__)
 
 
 class SharedThreads(Protocol):
-    """Where loops have their turns (`loop_threads.py`)."""
+    """The port of the threads that run turns of loops (`loop_threads.py`)."""
 
     def entered(self) -> None:
         """A loop begins."""
@@ -46,17 +46,17 @@ class SharedThreads(Protocol):
 
 
 class Loop:
-    """One loop: started once, woken by anybody, over when its generator is.
+    """One loop: started once, woken from any thread, over when its generator ends.
 
-    `turns` makes the generator; where that raises, the error is told and another one is made after
-    a pause. `last` may be set before the start: it is called when the loop is over.
+    `turns` makes the generator; where the generator raises, the error is logged and another one is
+    made after a pause. `last` may be set before the start: it is called when the loop is over.
     """
 
     def __init__(self, name: str, turns: Callable[[], Turns], threads: SharedThreads) -> None:
         self.name = name
         self.stopping = machine.Event()
-        # Whether it was woken since its generator has cleared this: one that does not let itself be
-        # woken from a pause learns by it that the next one is to be short.
+        # Whether it was woken since its generator cleared this. A generator that sleeps through a
+        # wake-up learns by it that its next pause is to be short.
         self.asked = False
         self.last: Callable[[], object] = _nothing
         self._make = turns
@@ -65,8 +65,8 @@ class Loop:
         self._over = machine.Event()
         self._own: Background | None = None
         self._begun = False
-        # Kept by the threads, under their lock: by which number it waits to be due (0: it does
-        # not), and whether it was woken amid a turn.
+        # Kept by the threads, under their lock: the number under which it waits to be due (0: it
+        # does not wait), and whether it was woken amid a turn.
         self.parked = 0
         self.woken = False
 
@@ -82,17 +82,17 @@ class Loop:
             raise
 
     def stop(self) -> None:
-        """Ask for the end: its next turn is to see `stopping`."""
+        """Ask for the end: the next turn sees `stopping`."""
         self.stopping.set()
         self.wake()
 
     def wake(self) -> None:
-        """Let the next turn begin now; from any thread, also in the midst of a turn."""
+        """Let the next turn begin now; from any thread, even amid a turn."""
         self.asked = True
         self._threads.wake(self)
 
     def join(self, timeout_s: float | None = None) -> bool:
-        """Wait for the end, which somebody has asked for; False where it did not come in time."""
+        """Wait for the end, after it was asked for; False where it did not come in time."""
         return not self._begun or self._over.wait(timeout_s)
 
     @property
@@ -104,11 +104,11 @@ class Loop:
         """Go on in a thread of its own; RuntimeError where the system gives none."""
         own = Background(self.name, self.go_on, log, "a loop stumbled")
         own.start()
-        # Held, so that whether a worker lives can be told by it.
+        # Held, so that the check whether a worker lives finds it.
         self._own = own
 
     def go_on(self) -> object:
-        """Have the turns that block, up to the next pause, in the thread that calls."""
+        """Run the turns that block, up to the next pause, in the calling thread."""
         pause_s = self.turn()
         while pause_s is ALONE and self.alive:
             pause_s = self.turn()
@@ -117,9 +117,10 @@ class Loop:
         return END
 
     def turn(self) -> float | None:
-        """One turn: how many seconds to pause; ALONE where that has to be seen alone, or is over.
+        """Run one turn; returns the pause in seconds, or ALONE.
 
-        It is called by one thread at a time.
+        ALONE comes before a part that blocks, after a failure, and at the end. One thread at a time
+        calls it.
         """
         try:
             if self._turns is None:
@@ -128,7 +129,7 @@ class Loop:
         except StopIteration:
             self._end()
         except BaseException as error:
-            # A panic of RocksDB's binding is no Exception, and would end a thread of others.
+            # A panic of RocksDB's binding is not an Exception, and would end the shared thread.
             log.warning("a loop stumbled", loop=self.name, reason=str(error), exc_info=True)
             self._turns = None
             self.stopping.wait(AGAIN_S)
@@ -145,4 +146,4 @@ class Loop:
 
 
 def _nothing() -> None:
-    """The end of a loop that leaves nothing behind."""
+    """The default of `last`: no work at the end."""

@@ -1,12 +1,12 @@
-"""Threads, locks, queues and the passing of time: what the worker's rooms take from the machine.
+"""Threads, locks, queues and the passing of time, as the worker's rooms get them from the machine.
 
-They take it by this module's name, each time anew, so that a simulator can put a machine of its own
-in its place by setting these names, and runs the rest as shipped:
+Rooms look these names up in this module at each use.  So a simulator can replace the machine by
+setting these names, and runs the rest as shipped:
 
     stopping = machine.Event()
     machine.sleep(0.1)
 
-What is looked at instead of waited for, the instant of the wall clock, comes by `clock.py`.
+The wall clock, which is only read and never waited for, is in `clock.py`.
 """
 
 from queue import Queue, SimpleQueue

@@ -1,11 +1,11 @@
 """Folders elsewhere: of any file system that fsspec knows, such as a bucket.
 
     opened("s3://bucket/belfry", {…}, …)        its file system, and the path of the folder in it
-    put_whole(files, path, data)                a file that nobody sees half of
+    put_whole(files, path, data)                a file that readers see whole or not at all
     within(5, lambda: files.cat_file(path))     an answer, or TimeoutError
 
-Nobody is asked whether the folder is there before it is used.  Errors are raised as the file system
-raises them, and a store that never answers holds nobody up.
+A folder is used without a check whether it is there.  Errors are raised as the file system raises
+them, and a store that never answers holds no caller up.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from uuid import uuid4
 from belfry.host import machine
 
 _Answer = TypeVar("_Answer")
-# By which names file systems tell when a file was written.
+# The names under which file systems tell the time of a file's last change.
 _MODIFIED: Final = ("mtime", "LastModified", "last_modified", "updated", "created")
 
 
 class NoStore(ValueError):
-    """The store that is named cannot be used; the message says what to do."""
+    """The named store cannot be used; the message says what to do."""
 
 
 def opened(url: str, options: dict[str, Any], names: tuple[str, str]) -> tuple[Any, str]:
@@ -41,7 +41,7 @@ def opened(url: str, options: dict[str, Any], names: tuple[str, str]) -> tuple[A
     try:
         files, path = url_to_fs(url, **options)
     except (ImportError, ValueError, TypeError) as error:
-        # The address itself is not shown, since it may hold a password.
+        # The address itself is not shown, because it may hold a password.
         raise NoStore(
             f"{variable} cannot be used: {error}. Give a URL that fsspec knows, file:///folder or"
             f" s3://bucket/folder, and for S3 install the extra s3; {of_options} are options of"
@@ -51,10 +51,10 @@ def opened(url: str, options: dict[str, Any], names: tuple[str, str]) -> tuple[A
 
 
 def put_whole(files: Any, path: str, data: bytes) -> None:
-    """Write a file that others see whole or not at all.
+    """Write a file that readers see whole or not at all.
 
     A bucket shows an object once all of it is there.  A file system shows a file as it grows, so
-    there it is written under another name first.
+    there the file is written under another name first.
     """
     if files.async_impl:
         files.pipe_file(path, data)
@@ -71,9 +71,9 @@ def put_whole(files: Any, path: str, data: bytes) -> None:
 
 
 def modified_ms(entry: Mapping[str, Any]) -> float | None:
-    """When a file was written, epoch ms by its file system's clock; None where that tells no time.
+    """The instant of a file's last change, epoch ms by its file system's clock; or None.
 
-    `entry` is what the file system lists of the file.
+    `entry` is the file system's listing of the file.
     """
     for name in _MODIFIED:
         at = entry.get(name)
@@ -85,16 +85,16 @@ def modified_ms(entry: Mapping[str, Any]) -> float | None:
 
 
 def within(seconds: float, call: Callable[[], _Answer]) -> _Answer:
-    """What a call answers; TimeoutError where it does not within so many seconds.
+    """The answer of a call; TimeoutError where it does not come within so many seconds.
 
-    What was called is left behind in a thread that does not keep the process.
+    A call that hangs is left behind in a thread that does not keep the process from ending.
     """
     answers: list[Callable[[], _Answer]] = []
 
     def ask() -> None:
         try:
             answer = call()
-        except Exception as error:  # noqa: BLE001  # raised where somebody waits for it
+        except Exception as error:  # noqa: BLE001  # raised in the thread that waits for it
             answers.append(lambda failed=error: _fail(failed))  # type: ignore[misc]
         else:
             answers.append(lambda: answer)

@@ -1,12 +1,12 @@
-"""How a thread has what it reads pass through an agent of its worker.
+"""The way by which the records of a reading thread pass through an agent of its worker.
 
     read ─► pass it through ─► … the agent passes it on … ─► use it
 
-The thread that reads a topic waits until its batch has come through, and then uses it: so nothing
-is read ahead of an agent that is slow or gone.  It waits no longer once it is asked to stop; what
-it has read is then dropped, and read again by its successor.  Each batch is of one partition.
+The thread that reads a topic waits until its batch has come through, and then uses it: so no record
+is read ahead of an agent that is slow or gone.  It stops waiting when it is asked to stop; then its
+batch is dropped, and its successor reads it again.  Each batch is of one partition.
 
-A process that only delivers has no agents: there, what was read is used `at_once`.
+A process that only delivers has no agents: there, a batch is used `at_once`.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from confluent_kafka import Message
 
 from belfry.host import machine
 
-# Topic, partition, offset of the first record, and what asks the thread to stop; whether the batch
-# has come through.
+# Topic, partition, offset of the first record, and the event that asks the thread to stop; returns
+# whether the batch has come through.
 PassThrough = Callable[[str, int, int, machine.Event], bool]
 
 
 def at_once(_topic: str, _partition: int, _offset: int, _stopping: machine.Event) -> bool:
-    """Where there is no agent: a batch has always come through."""
+    """The way without an agent: a batch always comes through."""
     return True
 
 
@@ -40,7 +40,7 @@ def all_pass(
 
 
 class Streams(NamedTuple):
-    """What the streams pass through that partitions share."""
+    """The agents of those streams that partitions share."""
 
     policies: PassThrough = at_once
     tenant_inputs: PassThrough = at_once

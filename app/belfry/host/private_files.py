@@ -1,8 +1,8 @@
-"""Files that nobody else on the machine may read: payloads lie in them.
+"""Files that no other user of the machine may read, because payloads lie in them.
 
-A process that keeps state takes the rights of others away from all that it makes from then on, and
-from what earlier releases left behind.  A folder that is not belfry's alone is left as it is, since
-others may need it; then its user is told.
+A process that keeps state takes the rights of others away from all files that it makes from then
+on, and from files that earlier releases left behind.  A folder that is not belfry's alone is left
+as it is, because others may need it; then its user gets a warning.
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ from typing import Final
 OTHERS: Final = stat.S_IRWXG | stat.S_IRWXO
 OWN_FOLDER: Final = 0o700
 OWN_FILE: Final = 0o600
-# In every folder that belfry has used.
+# A file in every folder that belfry has used.
 LOCK: Final = "lock"
 
 
 def make_private() -> None:
-    """Let whatever this process and its children make from now on be its user's alone."""
+    """Make all later files of this process and its children readable for its user alone."""
     os.umask(OTHERS)
 
 
 def close_to_others(folder: Path) -> list[str]:
-    """Make a folder that its user alone may enter, or close one that is there.
+    """Make a folder that its user alone may enter, or close an existing one.
 
-    Gives a sentence for each folder in it that stays open, since it is not this user's, or not
+    Returns a sentence for each folder in it that stays open, because it is not this user's, or not
     belfry's alone.
     """
     folder.mkdir(mode=OWN_FOLDER, parents=True, exist_ok=True)
@@ -38,13 +38,13 @@ def close_to_others(folder: Path) -> list[str]:
 
 
 def _is_ours(folder: Path) -> bool:
-    """Whether belfry has used a folder, or nobody has; `/var/lock` is a link, and no such file."""
+    """Whether a folder is belfry's or empty; `/var/lock` is a link, and not belfry's file."""
     lock = folder / LOCK
     return (lock.is_file() and not lock.is_symlink()) or not any(folder.iterdir())
 
 
 def _closed(folder: Path, *, ours: bool) -> str | None:
-    """Take the rights of others away; a sentence where that is not for us to do."""
+    """Take the rights of others away; a sentence where belfry must not or cannot do that."""
     mode = stat.S_IMODE(folder.stat().st_mode)
     if not mode & OTHERS:
         return None

@@ -1,16 +1,16 @@
 """RocksDB behind the ordered-map port.
 
-The write-ahead log is off: the changelog is the log.  What a crash takes with it is replayed from
-the changelog, from the offset that lies in the same store; memtables reach the disk in the order of
-their writes, so the store is always the fold of a prefix.  Opening therefore replays nothing, and
-does not hold up the other threads of the process.  A store whose disk took something not is `stuck`
-until it is closed and opened again; what it has not put on disk goes as in a crash.
+The write-ahead log is off: the changelog is the log.  Rows that a crash loses are replayed from the
+changelog, from the offset in the same store; memtables reach the disk in the order of their writes,
+so the store is always the fold of a prefix.  So opening replays no log of RocksDB's, and does not
+hold up the other threads of the process.  A store is `stuck` after its disk has failed a write,
+until it is closed and opened again; rows that are not on disk are lost then, as in a crash.
 
-A block that fails its checksum must never look like an absent row.  Reads by name say so, but
-RocksDB's iterator just ends there, so every store holds one key behind all others (`LAST`): a scan
-that runs off the end without meeting it has met damage.  One that goes backwards has met it where
-it ends before the first key of all.  A damaged store removes itself when it is
-closed, and is rebuilt from the changelog.
+A block that fails its checksum must never look like an absent row.  Reads by name raise, but
+RocksDB's iterator just ends there.  So every store has one key behind all others (`LAST`): a scan
+that ends before it has met damage.  A backward scan has met damage where it ends before it has
+reached the first key of all.  A damaged store removes itself when it is closed, and is rebuilt from
+the changelog.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ log = structlog.get_logger(__name__)
 
 
 class StoreFigures(NamedTuple):
-    """What RocksDB says of one store; `rows` is its estimate.
+    """RocksDB's figures of one store; `rows` is an estimate.
 
     `memory_bytes` are memory tables, indexes, and an equal part of the blocks that all stores of
-    the process cache.  `merge_bytes` is how much is still to be rewritten until files are merged as
-    they should be.  `errors` are those of its background threads since it was opened.
+    the process cache.  `merge_bytes` are the bytes that are still to be rewritten until all files
+    are merged.  `errors` are those of its background threads since it was opened.
     """
 
     rows: int
@@ -57,8 +57,8 @@ class RocksMap:
         self._damaged = False
         self.stuck = False
         path.mkdir(parents=True, exist_ok=True)
-        # By name as well: a store that exists would be opened with what its options file says,
-        # which does not tell how large a filter is, so there would be none.
+        # By name as well: else an existing store gets its options file, which lacks the filter's
+        # size, so it would have no filter.
         options = store_options(SHARES.cache, names_asked=names_asked)
         self._memtable_bytes = SHARES.each
         options.set_write_buffer_size(self._memtable_bytes)
@@ -69,13 +69,13 @@ class RocksMap:
         try:
             self.write({LAST: b""})
         except Exception:
-            # RocksDB writes and compacts in the background from the first moment on, and meets
-            # damage there, or a disk that fails.  Left open, it would be locked for the next try.
+            # RocksDB works in the background from the first moment on, and may meet damage there,
+            # or a failing disk.  A store that stays open would be locked for the next try.
             self.close()
             raise
 
     def get(self, key: bytes) -> bytes | None:
-        """The value of a key, or None; no other thread runs meanwhile, as it does in `get_many`."""
+        """The value of a key, or None; other threads wait meanwhile, unlike in `get_many`."""
         try:
             value: bytes | None = self._db.get(key)
         except Exception as error:
@@ -96,7 +96,7 @@ class RocksMap:
         The iterator is made here, not at the first pair: it sees the store as it is now.
         """
         if start >= end:
-            # RocksDB would begin behind `end`, perhaps behind `LAST`: an empty range is no damage.
+            # RocksDB would begin behind `end`, perhaps behind `LAST`: an empty range is not damage.
             return iter(())
         rows: Any = self._db.items(from_key=start)
         return self._until(end, rows)
@@ -143,7 +143,7 @@ class RocksMap:
         put, delete = batch.put, batch.delete
         parts = writes.parts if isinstance(writes, Parted) else ((b"", writes),)
         for prefix, rows in parts:
-            # A memtable takes neighbours in faster than a mixture: their place is found once.
+            # A memtable takes sorted rows in faster than mixed ones: it finds their place once.
             for key in sorted(rows):
                 value = rows[key]
                 if value is None:
@@ -156,7 +156,7 @@ class RocksMap:
             raise self._meaning_of(error) from error
 
     def _resize(self, memtable_bytes: int) -> None:
-        """Have another size of the memory table, which no write needs: it fails none."""
+        """Set another size of the memory table; a failure fails no write."""
         self._memtable_bytes = memtable_bytes
         try:
             self._db.set_options({"write_buffer_size": str(memtable_bytes)})
@@ -169,7 +169,7 @@ class RocksMap:
         return "_db" in vars(self)
 
     def figures(self) -> StoreFigures | None:
-        """What RocksDB says of the store, None once it is closed; from any thread."""
+        """RocksDB's figures of the store, None once it is closed; from any thread."""
         try:
             told = self._db.property_int_value
             memory = [told(f"rocksdb.{name}") or 0 for name in _MEMORY]
@@ -184,18 +184,18 @@ class RocksMap:
             return None
 
     def flush(self) -> None:
-        """Begin to put the memtable on disk, so that less is to be replayed."""
+        """Begin to write the memtable to disk, so that less has to be replayed."""
         try:
             self._db.flush(False)
         except Exception as error:
             raise self._meaning_of(error) from error
 
     def checkpoint(self, path: Path) -> None:
-        """Link what is written to a folder that is not there yet.
+        """Link the written rows to a new folder, which must not exist yet.
 
-        The memtable is flushed for it, so let one have been flushed shortly before. Other threads
-        run while it is flushed, and none does while links are made: RocksDB would flush then as
-        well, and would let none run.
+        The memtable is flushed for it, so call it shortly after a flush. Other threads run during
+        this flush, but wait while links are made. RocksDB would flush then too, so this flush comes
+        first.
         """
         if self._damaged:
             raise Damaged(f"{self._path} is not to be copied")
@@ -203,24 +203,24 @@ class RocksMap:
         Checkpoint(self._db).create_checkpoint(str(path))
 
     def condemn(self, why: str) -> None:
-        """Its rows were found to be wrong: closing the store removes it."""
+        """Mark the store as wrong: closing it removes it."""
         log.warning("local state is wrong, and will be removed", path=str(self._path), reason=why)
         self._damaged = True
 
     def close(self) -> None:
-        """Flush and close, or close without that; what is damaged is removed instead.
+        """Flush and close, or close without a flush; a damaged store is removed instead.
 
-        To close it once more does nothing: another store may lie at its place by then.
+        Closing it again does nothing: another store may lie at its place by then.
         """
         if not self.is_open:
             return
         db = self._db
         try:
             db.close()
-        except Exception as error:  # noqa: BLE001  # what is lost is in the changelog
+        except Exception as error:  # noqa: BLE001  # lost rows are in the changelog
             if not isinstance(self._meaning_of(error), Damaged):
                 log.warning("a store was closed as it is on disk", reason=str(error))
-        # A store that could not be flushed stays open, and locked, until it is let go.
+        # A store that could not be flushed stays open, and locked, until its object is gone.
         del self._db, db
         SHARES.closed(self)
         if self._damaged:
@@ -229,7 +229,7 @@ class RocksMap:
     def _meaning_of(self, error: Exception) -> Exception:
         if not str(error).startswith("Corruption"):
             self.stuck = True
-            # A new one: an error that is its own cause stays, with the store, until garbage goes.
+            # A new error: one that is its own cause keeps the store until garbage collection.
             return type(error)(*error.args)
         self._damaged = True
         return Damaged(f"{self._path}: {error}")
@@ -241,6 +241,6 @@ def wipe(path: Path) -> None:
 
 
 def move(path: Path, to: Path) -> None:
-    """Put a store that is not open elsewhere."""
+    """Move a closed store to another path."""
     with suppress(FileNotFoundError):  # A damaged store removed itself when it was closed.
         path.rename(to)

@@ -1,23 +1,24 @@
-"""How RocksDB is set up, and how much memory the stores of a process take together.
+"""The options of RocksDB, and the memory that the stores of a process take together.
 
 A store's rows lie in a memory table until it is full, and there may be three of them.  A worker of
-64 partitions has as many stores, so tables of one size would take 64 times as much memory.  All
-tables together have a bound instead, and so each is smaller where there are many stores:
+64 partitions has as many stores, so tables of one size would take 64 times as much memory.
+Instead, all tables together have a bound, so each table is smaller where there are many stores:
 
     stores      1 to 8    9 to 16    17 to 32    more
     a table       8 MB       4 MB        2 MB    1 MB
 
-Another size takes 3 ms of a store, which writes its options anew.  So a worker says how many stores
-it is going to open, and those that it opens first need not shrink while the others follow.
+A change of the size takes a store 3 ms, because it writes its options anew.  So a worker says in
+advance how many stores it is going to open, and the first ones need not shrink while the others
+follow.
 
-Blocks of files that were read are cached.  All stores have one cache in common, with room for 8 MB
-of each, and for those of 2 stores at most.  What an owner reads in order it reads once, and its
-looks for stale schedules pass over all rows in turn, so the cache is full of blocks that nobody
-wants again, however large it is.  The system caches the files as well.
+Blocks of files that were read are cached.  All stores have one cache in common, with 8 MB for each
+store, and 16 MB at most.  An owner reads rows in order only once, and its sweeps pass over all rows
+in turn, so the cache is full of blocks that are not read again, however large it is.  The system
+caches the files as well.
 
 RocksDB has a bound of its own for several stores (`WriteBufferManager`).  It makes the store that
-is written to give its table up, however little is in it: where the others are idle and full, each
-write is followed by a file.  Measured: 2 234 files for 3 000 writes.
+is written to flush its table, however little is in it: where the other stores are idle and full,
+each write leads to a file.  Measured: 2 234 files for 3 000 writes.
 """
 
 from __future__ import annotations
@@ -29,11 +30,11 @@ from rocksdict import BlockBasedOptions, Cache, DBCompactionStyle, DBCompression
 
 from belfry.host import machine
 
-# Of all stores together, and of one: bytes.
+# Bytes of the tables of all stores together, and of one.
 MEMTABLES_BYTES: Final = 64 * 1024 * 1024
 MOST_BYTES: Final = 8 * 1024 * 1024
 LEAST_BYTES: Final = 1024 * 1024
-# Of the blocks that are cached, likewise.
+# The same for cached blocks.
 CACHES_BYTES: Final = 16 * 1024 * 1024
 CACHE_BYTES: Final = 8 * 1024 * 1024
 NAMES_FILTER: Final = 0.05
@@ -45,38 +46,38 @@ INDEX_RESTARTS: Final = 16
 class StoreShares:
     """The stores that are open, and the cache that they have in common; from any thread.
 
-    A store that is let go without being closed is no longer among them: RocksDB closes it.
+    A store whose object is gone without `close` is no longer among them: RocksDB closes it.
     """
 
     def __init__(self) -> None:
         self._open: WeakSet[object] = WeakSet()
         self._expected = 0
-        # The capacity is that of the stores that were open last, whichever thread was quicker.
+        # So the capacity fits the stores that are open now, whichever thread was quicker.
         self._lock = machine.Lock()
         self.cache: Final = Cache(CACHE_BYTES)
 
     @property
     def each(self) -> int:
-        """Bytes of one store's table; another number when stores are opened or closed."""
+        """Bytes of one store's table; it changes when stores are opened or closed."""
         return memtable_bytes(max(len(self._open), self._expected))
 
     @property
     def cached_bytes(self) -> int:
-        """Bytes of one store's part of the cache: who has read what is not told."""
+        """Bytes of one store's equal part of the cache: RocksDB does not tell them by store."""
         return self.cache.get_usage() // max(1, len(self._open))
 
     def expect(self, stores: int) -> None:
-        """So many stores are going to be open, whichever are now."""
+        """Note that so many stores are going to be open."""
         self._expected = stores
 
     def opened(self, store: object) -> None:
-        """One store more is open."""
+        """Note one more open store."""
         with self._lock:
             self._open.add(store)
             self.cache.set_capacity(cache_bytes(len(self._open)))
 
     def closed(self, store: object) -> None:
-        """It is open no more."""
+        """Note that a store is closed."""
         with self._lock:
             self._open.discard(store)
             self.cache.set_capacity(cache_bytes(len(self._open)))
@@ -86,7 +87,7 @@ SHARES: Final = StoreShares()
 
 
 def memtable_bytes(stores: int) -> int:
-    """How large a table may be beside so many stores: a power of two, so that it seldom changes."""
+    """The size of a table beside so many stores: a power of two, so that it seldom changes."""
     each = MOST_BYTES
     while each > LEAST_BYTES and each * stores > MEMTABLES_BYTES:
         each //= 2
@@ -99,7 +100,7 @@ def cache_bytes(stores: int) -> int:
 
 
 def store_options(cache: Cache, *, names_asked: bool = True) -> Options:
-    """What a store with this cache is opened with, but for the size of its table.
+    """The options of a store with this cache, without the size of its table.
 
     `names_asked` says that most keys are looked up before they are written.
     """
@@ -112,7 +113,7 @@ def store_options(cache: Cache, *, names_asked: bool = True) -> Options:
     options.set_level_zero_file_num_compaction_trigger(8)
     options.set_compression_type(DBCompressionType.none())
     if names_asked:
-        # Most of them are new. Elsewhere a filter would be filled and not asked.
+        # Most of these keys are new. Elsewhere a filter would be filled and not used.
         options.set_memtable_whole_key_filtering(True)
         options.set_memtable_prefix_bloom_ratio(NAMES_FILTER)
     options.set_keep_log_file_num(2)

@@ -4,8 +4,8 @@
                                   └ yes: read them    ─┬ they can be used  ─► a new context, noted
                                                        └ they cannot       ─► the old one, and why
 
-A context is what a connection agrees on keys by.  It is never changed once it is in use: a
-connection keeps the one that it began with, and the next one gets another.
+A connection negotiates its keys by a context.  A context is never changed once it is in use: a
+connection keeps the context that it began with, and the next connection gets the new one.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ log = structlog.get_logger(__name__)
 class RenewedContext:
     """A context made from files, and made anew once they have changed.
 
-    Made by `shown` or `believed`.  `context` may be asked from one thread at a time.
+    Made by `shown` or `believed`.  One thread at a time may call `context`.
     """
 
     def __init__(
@@ -44,12 +44,13 @@ class RenewedContext:
         self._context = make()
 
     def context(self) -> ssl.SSLContext:
-        """What the next connection agrees on keys by; never raises."""
+        """The TLS context for the next connection; never raises."""
         if self._watch.changed():
             try:
                 self._context = self._make()
             except (OSError, ValueError) as error:
-                # Half written, or spoilt: what was good stays good until it is mended.
+                # The files are half written, or wrong: the old context stays in use until they are
+                # mended.
                 log.warning("TLS files not read again", files=self._names, reason=str(error))
             else:
                 log.info("TLS files read again", files=self._names)
@@ -57,10 +58,10 @@ class RenewedContext:
 
 
 def shown(chain: Path, key: Path, clock: Callable[[], float] | None = None) -> RenewedContext:
-    """What a server shows: the PEM files of a certificate with its chain, and of its key.
+    """The context of a server: the PEM files of its certificate with its chain, and of its key.
 
-    Raises `OSError` or `ValueError` where they cannot be used: they are none, the key is another
-    certificate's, or it is encrypted.
+    Raises `OSError` or `ValueError` where they cannot be used: they are missing or not PEM, the key
+    belongs to another certificate, or it is encrypted.
     """
 
     def make() -> ssl.SSLContext:
@@ -72,9 +73,9 @@ def shown(chain: Path, key: Path, clock: Callable[[], float] | None = None) -> R
 
 
 def believed(authorities: Path, clock: Callable[[], float] | None = None) -> RenewedContext:
-    """Whom a client believes: a PEM file of authorities, in place of those of the machine.
+    """The context of a client: a PEM file of trusted authorities, in place of the machine's.
 
-    Raises `OSError` or `ValueError` where it holds none.
+    Raises `OSError` or `ValueError` where the file holds none.
     """
     return RenewedContext(
         lambda: ssl.create_default_context(cafile=authorities), (authorities,), clock
