@@ -1,11 +1,11 @@
-"""Which partitions have been read as far as they reached when they were assigned.
+"""The partitions that have been read up to their ends of when they were assigned.
 
     assigned ──► its end is known ──► read up to it ──► passed
         └─────── the reader says that nothing follows ────┘
 
-Before that, an answer would have a hole, and not look so.  A partition may end with offsets that
-hold no record: marks of transactions, or gaps that compaction and retention have left.  No position
-ever reaches such an end; there the reader is the one to say that nothing follows.
+An earlier answer would have a hole without showing it.  A partition may end with offsets that hold
+no record: marks of transactions, or gaps that compaction and retention have left.  No position ever
+reaches such an end; there the reader says that nothing follows.
 
     12:00:00   partition 3 is assigned; the store has read it up to 900
     12:00:01   its end then was 1 000
@@ -24,31 +24,31 @@ class Backlog:
         self._ends: dict[int, int | None] = {}
 
     def assign(self, wanted: frozenset[int]) -> None:
-        """These are read from now on; those that were before go on as they were."""
+        """Read these partitions from now on; partitions that were read before go on."""
         self.passed &= wanted
         self._ends = {each: self._ends.get(each) for each in wanted - self.passed}
 
     def unknown(self) -> list[int]:
-        """Partitions whose end is still to be asked for."""
+        """Partitions whose end has to be asked for."""
         return sorted(each for each, end in self._ends.items() if end is None)
 
     def ends_at(self, partition: int, end: int, position: int) -> None:
-        """A partition ended here after it was assigned, and is read up to `position`.
+        """Note the end of a partition after it was assigned; it is read up to `position`.
 
-        A position behind the end is of another topic of this name, and says nothing.
+        A position behind the end belongs to an earlier topic of this name, and does not count.
         """
         if partition in self._ends and position <= end:
             self._ends[partition] = end
             self.reached(partition, position)
 
     def reached(self, partition: int, position: int) -> None:
-        """All before `position` is in the store."""
+        """Note that all records before `position` are in the store."""
         end = self._ends.get(partition)
         if end is not None and position >= end:
             self.ended(partition)
 
     def ended(self, partition: int) -> None:
-        """Nothing follows in a partition, and all of it is in the store."""
+        """Note that no record follows in a partition, and all are in the store."""
         if partition in self._ends:
             del self._ends[partition]
             self.passed |= {partition}

@@ -1,18 +1,17 @@
-"""Records that were told of at one instant, as one row: those of a tenant.
+"""Lifecycle records of one tenant and one instant, packed into one row.
 
-A step tells of all its requests at one instant, so a batch has many records and few instants.
-Those of one tenant and instant lie together, in the row of the first one:
+A step writes the records of all its requests with one instant, so a batch has many records and few
+instants. Records of one tenant and instant lie together, in the row of the first one:
 
     1 │ how many u16 │ offsets u64 … │ sizes u32 … │ bodies …          more than one record
     body                                                              one record
 
-A body begins with the size of a tenant's name, doubled, so its first byte is even and tells the two
-apart: rows that older releases wrote are read like any other.  Offsets rise within a row, and from
-row to row of an instant and a partition, so the order of rows is that of records.
+A body begins with the size of a tenant's name, doubled.  So its first byte is even, which
+distinguishes the two kinds: rows of older releases are read like any other.  Offsets rise within a
+row, and from row to row of an instant and a partition, so the order of rows is that of records.
 
-Why not a row each: a record's own row costs as much to make as all else that is kept of it.
-What it costs: a look at one schedule reads the row in which each of its records lies, `MOST`
-records at most.
+Why not a row each: the row of a record costs as much to make as all its other rows together.  The
+price: a query for one schedule reads the whole row of each of its records, `MOST` records at most.
 """
 
 from __future__ import annotations
@@ -60,5 +59,5 @@ def records_in(row: bytes, offset: int) -> Iterator[tuple[int, bytes]]:
 
 
 def record_in(row: bytes, first: int, offset: int) -> bytes | None:
-    """The body at an offset, of a row whose key has the offset `first`; None where it is not."""
+    """The body at an offset, of a row whose key has the offset `first`; None where it is absent."""
     return next((body for each, body in records_in(row, first) if each == offset), None)

@@ -22,11 +22,11 @@ NAMES: Final = (
     *("completed", "delivered", "failed"),
 )
 _PACKED: Final = Struct(">8Q")
-_AT: Final = {name: place for place, name in enumerate(NAMES)}
+_INDEX: Final = {name: place for place, name in enumerate(NAMES)}
 _REFUSED: Final = frozenset(
     {Outcome.REJECTED, Outcome.CONFLICT, Outcome.NOT_FOUND, Outcome.TOO_LATE}
 )
-_OF_OCCURRENCES: Final = {
+_OCCURRENCE_COUNTERS: Final = {
     Outcome.FIRED: "fires",
     Outcome.MISSED: "missed",
     Outcome.COMPLETED: "completed",
@@ -36,23 +36,23 @@ _OF_OCCURRENCES: Final = {
 
 
 def empty() -> list[int]:
-    """Counters that have counted nothing."""
+    """Counters that are all zero."""
     return [0] * len(NAMES)
 
 
 def count(counters: list[int], outcome: Outcome, times: int, *, in_time: bool) -> None:
     """Count so many records of an outcome in place.
 
-    `in_time` says that they were told of at most a second after the instant that was due.
+    `in_time` says that their instants are at most a second after the due instant.
     """
-    name = _OF_OCCURRENCES.get(outcome)
+    name = _OCCURRENCE_COUNTERS.get(outcome)
     if name is None:
-        counters[_AT["requests"]] += times
-        counters[_AT["accepted"]] += 0 if outcome in _REFUSED else times
+        counters[_INDEX["requests"]] += times
+        counters[_INDEX["accepted"]] += 0 if outcome in _REFUSED else times
         return
-    counters[_AT[name]] += times
+    counters[_INDEX[name]] += times
     if outcome is Outcome.FIRED and in_time:
-        counters[_AT["within_1s"]] += times
+        counters[_INDEX["within_1s"]] += times
 
 
 def add(counters: list[int], more: list[int]) -> None:
@@ -62,27 +62,27 @@ def add(counters: list[int], more: list[int]) -> None:
 
 
 def pack(counters: list[int]) -> bytes:
-    """Counters at rest."""
+    """Counters as bytes at rest."""
     return _PACKED.pack(*counters)
 
 
 def unpack(stored: bytes) -> list[int]:
-    """Counters as they were packed."""
+    """Counters from their bytes at rest."""
     return list(_PACKED.unpack(stored))
 
 
 def shown(counters: list[int], *, fires_told: bool) -> dict[str, int | float | None]:
-    """Counters by name, and two shares from 0 to 1; null where there is nothing to divide by.
+    """Counters by name, and two shares from 0 to 1; null where the whole is zero.
 
-    Where not all fires are known (not `fires_told`), misses are all the same: a share of that would
-    be wrong, so there is none.
+    Without `fires_told` not all fires are known, but all misses are: a share would be wrong, so
+    both are null.
     """
     found: dict[str, int | float | None] = dict(zip(NAMES, counters, strict=True))
     if not fires_told:
         return {**found, "success_rate": None, "share_within_1s": None}
-    fires, missed = counters[_AT["fires"]], counters[_AT["missed"]]
+    fires, missed = counters[_INDEX["fires"]], counters[_INDEX["missed"]]
     found["success_rate"] = _share(fires, fires + missed)
-    found["share_within_1s"] = _share(counters[_AT["within_1s"]], fires)
+    found["share_within_1s"] = _share(counters[_INDEX["within_1s"]], fires)
     return found
 
 

@@ -1,20 +1,20 @@
-"""What fired in each hour, counted from commits: at every lifecycle level, and told of to nobody.
+"""The fires of each hour, counted from commits: at every lifecycle level, without any record.
 
-Fires are lifecycle records at the level ALL alone.  So each commit of this worker leaves here how
-many events of which tenants fired, and how many of them at most a second late:
+Fires are lifecycle records only at the level ALL.  So each commit of this worker adds here how many
+events of each tenant fired, and how many of them at most a second late:
 
     09:59:58   step: t fired 3, one of them 4 s late     t, 09:00   fires 3, within_1s 2
     10:00:01   step: t fired 1                           t, 10:00   fires 1, within_1s 1
-    10:00:20   the follower takes all of it into its store
+    10:00:20   the follower moves all of these into its store
 
 A step costs a few additions for each tenant that fired in it.  The hour is that of the step, as in
-its lifecycle records, and not that of the commit: of one hour either may be asked, and the larger
-number counts, so a step that counted in both of two hours would count twice.
-What was not taken when the process is killed is forgotten: at most `FLUSH_S` of the follower.
+its lifecycle records, and not that of the commit.  For each hour a query takes the larger of the
+two counts, so a step that counted in two different hours would count twice.  Counts that were not
+moved when the process is killed are lost: those of at most `FLUSH_S` (`follower.py`).
 
-Partitions' threads add, the follower's takes, and a look reads both what is at rest and what is
-here.  `turn` tells a look whether something went from here to there meanwhile; it is odd while it
-does.
+Partitions' threads add, the follower's thread moves, and a query reads both the store and the
+counts here.  `turn` tells a query whether counts moved into the store meanwhile; it is odd while
+they do.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class FireHours:
 
     @contextmanager
     def taken(self) -> Iterator[Mapping[str, Hours]]:
-        """All that is here, to be written; it comes back where the block raises."""
+        """All counts here, to be written to the store; they come back where the block raises."""
         with self._lock:
             found, self._counts = self._counts, {}
             self.turn += 1
@@ -76,6 +76,6 @@ class FireHours:
                 self.turn += 1
 
     def of_tenant(self, tenant: str) -> tuple[Hours, int]:
-        """What is here of a tenant, and the turn at which it was."""
+        """The counts here of a tenant, and the turn at which they were read."""
         with self._lock:
             return dict(self._counts.get(tenant, ())), self.turn

@@ -3,14 +3,14 @@
     f | tenant \0 | hour u32              fires u64, of them at most a second late u64
     n                                     the first hour that was counted as a whole, u32
 
-They say what this worker has committed, whatever partitions it has now: a tenant's fires are the
-sum over all workers.  Nothing writes them anew where the store is lost.  So of these, and of what
-the records of the lifecycle topic say of the same hour, the larger number counts: either may lack
-some, and neither has too many.
+They count the commits of this worker, whichever partitions it has now: a tenant's fires are the sum
+over all workers.  They cannot be rebuilt where the store is lost.  So for each hour the larger
+number of these and of the records of the lifecycle topic counts: either may lack some fires, and
+neither has too many.
 
-A store that is new has every hour whole, for its worker has fired nothing before.  One that held
-records before fires were counted begins with the next full hour, and so does one in the place of a
-store that was damaged.
+A new store has every hour whole, because its worker has fired nothing before.  A store that held
+records before fires were counted begins with the next full hour, and so does one that replaces a
+damaged store.
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ class FireRows:
         self._rows = rows
 
     def begin(self, now_ms: float, *, lost: bool = False) -> None:
-        """Say from which hour on fires are counted, once in the life of a store.
+        """Write the hour from which on fires are counted, once in the life of a store.
 
-        `lost` says that there was another store before it, of which nothing is left.
+        `lost` says that it replaces a store that was lost.
         """
         if self._rows.get(_BEGUN) is not None:
             return
@@ -55,12 +55,12 @@ class FireRows:
         self._rows.write({_BEGUN: _HOUR.pack(first)})
 
     def first_hour(self) -> int:
-        """The first hour that was counted as a whole; the last of all where none is yet."""
+        """The first hour that was counted as a whole; `LAST_HOUR` where none is yet."""
         stored = self._rows.get(_BEGUN)
         return LAST_HOUR if stored is None else _HOUR.unpack(stored)[0]
 
     def add(self, counted: Mapping[str, Mapping[int, tuple[int, int]]]) -> None:
-        """Add fires of some hours to what is there, in one batch."""
+        """Add fires of some hours to the stored ones, in one batch."""
         writes: dict[bytes, bytes | None] = {}
         for tenant, hours in counted.items():
             for hour, (fires, in_time) in hours.items():
@@ -83,7 +83,7 @@ class FireRows:
         return CountedFires(found, None)
 
     def tenants(self) -> Iterator[tuple[bytes, int]]:
-        """Tenants that have fires here, each with its first hour; a seek for each tenant."""
+        """Tenants that have fires here, each with its first hour; costs a seek for each tenant."""
         start = b"f"
         while first := list(islice(self._rows.scan(start, b"g"), 1)):
             key = first[0][0]

@@ -1,22 +1,21 @@
 """Reads the lifecycle topic into the store: those partitions that this worker answers for.
 
 Partition *p* of the lifecycle topic is followed by the worker that holds the home *p* mod homes.
-So the worker that holds a schedule's partition need not be the one that has its history, but each
-record is followed by one.  This thread says when: it opens the store, looks which homes are held,
-and gives a reader (`lifecycle_reader.py`) its turns.  It takes its time: after each batch it rests
-for as long as the batch took, 50 ms at most, so that firing has its turn.
+So the history of a schedule need not be at the worker that holds its partition, but exactly one
+worker follows each record.  This thread opens the store, looks which homes are held, and gives a
+reader (`lifecycle_reader.py`) its turns.  After each batch it rests for as long as the batch took,
+50 ms at most, so that it does not delay firing.
 
-A partition counts as followed once it has been read as far as it reached when it came here
-(`backlog.py`).  A caller that asks before that is told to ask again, and gets no answer with a hole
-in it.
+A partition counts as followed once it has been read up to its end of when it was assigned
+(`backlog.py`).  An earlier caller is told to ask again, and gets no answer with a hole.
 
     lifecycle   ─► a batch of up to 1 000 ─► the store, with the offset behind it ─► rest
     each 0.5 s     which homes are held here? ─► partitions assigned anew
-    each 20 s      flush, with what fired in each hour (`fire_hours.py`)
-    each 60 s      drop what tenants no longer want
+    each 20 s      flush, with the fires of each hour (`fire_hours.py`)
+    each 60 s      drop records whose time is over
 
-A store that is damaged is thrown away and read again, as far back as the topic reaches; fires are
-counted anew from the next full hour on.  No firing waits for this thread.
+A damaged store is thrown away and read again, as far back as the topic reaches; fires are counted
+anew from the next full hour on.  Firing never waits for this thread.
 """
 
 from __future__ import annotations
@@ -39,14 +38,14 @@ from belfry.kafka.followed_topic import FollowedTopic
 from belfry.settings import ServerSettings
 from belfry.store.ordered_map import Damaged
 
-# Seconds between looks at what is held, between sweeps, and between flushes.
+# Seconds between looks at the held homes, between sweeps, and between flushes.
 LOOK_S: Final = 0.5
 SWEEP_S: Final = 60.0
 FLUSH_S: Final = 20.0
-# The longest rest after a batch, and after a small answer of a partition: each is a batch.
+# The longest rest after a batch, and after a small answer of a partition, which is a batch too.
 REST_S: Final = 0.05
 SIP_S: Final = 0.1
-# Who wrote a record may have a clock that is ahead of this one.
+# The clock of the worker that wrote a record may be ahead of this one.
 AHEAD_MS: Final = HOUR_MS
 
 log = structlog.get_logger(__name__)
@@ -64,11 +63,11 @@ class Follower:
         fire_hours: FireHours,
         through: PassThrough = at_once,
     ) -> None:
-        """`held` are the homes of this worker, `retention_ms` is how long a tenant remembers.
+        """`held` are the homes of this worker, `retention_ms` is how long records are kept.
 
-        `head` is what stands before a body that this release wrote: such a record is kept without
-        being decoded.  What is read comes `through` an agent.  What this worker fires is in
-        `fire_hours` until it is in the store.
+        `head` stands before a body of this release: such a record is kept without being decoded.
+        Records pass `through` an agent.  The counts of this worker's fires are in `fire_hours`
+        until they are in the store.
         """
         self.fire_hours = fire_hours
         self._through = through
@@ -81,7 +80,7 @@ class Follower:
         self._now_ms = fire_hours.now_ms
         self._properties = settings.kafka_properties()
         self._rows: RocksMap | None = None
-        # Whether a store was thrown away, and with it what it said of hours past.
+        # Whether a store was thrown away, and with it the counts of past hours.
         self._lost = False
         self.store: HistoryStore | None = None
         self.partitions = 0
@@ -101,7 +100,7 @@ class Follower:
             if self.store is not None:
                 self._keep_fires(self.store)
         except Exception as error:  # noqa: BLE001  # RocksDB has no class for a full disk
-            log.warning("what fired lately is not kept", reason=str(error))
+            log.warning("the latest counts of fires are not kept", reason=str(error))
         finally:
             self._close()
 
@@ -115,9 +114,9 @@ class Follower:
         return partition % self._homes
 
     def reach_ms(self, tenant: bytes) -> tuple[int, int]:
-        """From when until when there may be records of a tenant, epoch ms.
+        """The range in which there may be records of a tenant, epoch ms.
 
-        The end lies an hour ahead, since the clocks of workers that wrote them may.
+        Its end lies an hour ahead, because the clocks of other workers may be ahead.
         """
         now_ms = int(self._now_ms())
         return max(0, now_ms - self._retention_ms(tenant)), now_ms + AHEAD_MS
@@ -129,7 +128,7 @@ class Follower:
             store, rows = self.store, self._rows
             assert store is not None
             assert rows is not None
-            # Here as well: what fired does not pile up where the topic cannot be read.
+            # Here as well: so counts of fires do not pile up where the topic cannot be read.
             self._chores(store, rows)
             self._follow(store, rows)
         except Damaged as error:
@@ -141,7 +140,7 @@ class Follower:
             raise
 
     def _open(self) -> None:
-        """Open the store, an empty one where what is there is damaged."""
+        """Open the store, an empty one in place of a damaged one."""
         try:
             self._rows = RocksMap(self._path, names_asked=False)
         except Damaged:
@@ -152,7 +151,7 @@ class Follower:
         self._lost = False
 
     def _drop(self) -> None:
-        """Throw the store away; what had fired is in no topic to read it from again."""
+        """Throw the store away; its counts of fires cannot be read again from a topic."""
         self._close()
         wipe(self._path)
         self._lost = True
@@ -178,7 +177,7 @@ class Follower:
             reader.close()
 
     def _look(self, reader: LifecycleReader, store: HistoryStore) -> None:
-        """Read what belongs to the homes that are held now."""
+        """Read the partitions that belong to the homes that are held now."""
         held = set(self._held())
         wanted = frozenset(p for p in range(reader.partitions) if self.home_of(p) in held)
         reader.assign(wanted, store)
@@ -212,9 +211,9 @@ class Follower:
             store.fires.add(counted)
 
     def sweep(self, store: HistoryStore) -> None:
-        """Drop records that are older than their tenant wants, once a hundredth of them is.
+        """Drop records that are too old, once they reach back a hundredth of the time too far.
 
-        So a store is not asked for a deletion each minute by each of a hundred thousand tenants.
+        So a hundred thousand tenants do not each cause a deletion every minute.
         """
         for tenant, first_hour in store.fires.tenants():
             keep_hours = self._retention_ms(tenant) // HOUR_MS

@@ -1,11 +1,11 @@
 """The history at rest: records by time and by schedule, counters by the hour.
 
 Records and the offset behind them go into the store in one batch, so each record is counted once,
-whatever a crash takes away.  A store may hold rows of a partition that another worker follows now,
-so each question says which partitions count.
+in spite of crashes.  A store may hold rows of a partition that another worker follows now, so each
+query says which partitions count.
 
-A reader looks at a bounded number of rows and is told where the rest begins, whether the rows were
-to be shown or not: a look never takes longer than the loop that it runs in can do without.
+A query looks at a bounded number of rows, shown or not, and returns where the rest begins.  So it
+never holds up the loop that it runs in for long.
 
     rows      r1 r2 r3 r4 r5 …        limit 2, of which r2 belongs to another worker's partition
     page      r1, r3                  rest: r4
@@ -33,12 +33,12 @@ from belfry.wire.lifecycle_heads import Headline, attempt_in, headline
 EXAMINE: Final = 10_000
 COUNT_ROWS: Final = 1_000
 _ENDS: Final = frozenset({Outcome.DELIVERED, Outcome.FAILED})
-# Of these more than the outcome counts.
-_LOOKED_INTO: Final = _ENDS | {Outcome.FIRED}
+# Of these outcomes further fields count as well.
+_DETAILED_OUTCOMES: Final = _ENDS | {Outcome.FIRED}
 
 
 class HistoryEntry(NamedTuple):
-    """One lifecycle record: its offset, what its head says, and its body without a frame."""
+    """One lifecycle record: its offset, the fields of its head, and its body without a frame."""
 
     offset: int
     head: Headline
@@ -46,7 +46,7 @@ class HistoryEntry(NamedTuple):
 
 
 # Tenant, and instant (epoch ms).
-_Of = tuple[bytes, int]
+_TenantInstant = tuple[bytes, int]
 # Offset, head and body of a record: a `HistoryEntry`, or a tuple like it.
 _Note = tuple[int, Headline, bytes]
 # Rows by time, each with its place; None in place of a record that is not to be shown.
@@ -54,9 +54,9 @@ Walk = Iterator[tuple[SortKey, bytes | None]]
 
 
 class HistoryPage(NamedTuple):
-    """Some records with their places, and where the rest begins; None where nothing follows.
+    """Some records with their places, and where the rest begins; None where no row follows.
 
-    A page may be empty and have a rest: none of the rows that were looked at was to be shown.
+    A page may be empty and have a rest: then none of its rows was to be shown.
     """
 
     found: list[tuple[SortKey, bytes]]
@@ -97,9 +97,9 @@ def of_outcomes(walk: Walk, wanted: Collection[Outcome]) -> Walk:
 
 
 def _count(value: list[int], alike: Sequence[_Note]) -> int:
-    """Count records in place; gives the further attempts of deliveries that ended."""
+    """Count records in place; returns the further attempts of deliveries that ended."""
     outcomes = {head[2] for _, head, _ in alike}
-    if len(outcomes) == 1 and not outcomes & _LOOKED_INTO:
+    if len(outcomes) == 1 and not outcomes & _DETAILED_OUTCOMES:
         counters.count(value, outcomes.pop(), len(alike), in_time=False)
         return 0
     retries = 0
@@ -122,18 +122,18 @@ class HistoryStore:
         self.fires = FireRows(rows)
 
     def position(self, partition: int) -> int | None:
-        """The offset to read next, None where nothing was read yet."""
+        """The offset to read next, None where no record was read yet."""
         stored = self._rows.get(layout.position_key(partition))
         return None if stored is None else layout.read_offset(stored)
 
     def add(self, partition: int, notes: Iterable[_Note], next_offset: int) -> None:
         """Keep records of a partition, each a `HistoryEntry`, and go on behind them; one batch.
 
-        Offsets rise.  A head may be without the due instant where nothing has fired.
-        Records of one tenant and instant share a row, and most of what is made of them. What keys
-        have no room for is none of belfry's, and is passed over.
+        Offsets rise.  A head may lack the due instant, except for a fire. Records of one tenant and
+        instant share a row, and most of the work for it. A record whose tenant or instant does not
+        fit into keys is not belfry's, and is passed over.
         """
-        grouped: defaultdict[_Of, list[_Note]] = defaultdict(list)
+        grouped: defaultdict[_TenantInstant, list[_Note]] = defaultdict(list)
         for note in notes:
             head = note[1]
             grouped[head[0], head[3]].append(note)
@@ -154,9 +154,9 @@ class HistoryStore:
         self._rows.write(Parted(*by_schedule.items(), (b"", writes)))
 
     def _counted(
-        self, partition: int, grouped: Mapping[_Of, Sequence[_Note]]
+        self, partition: int, grouped: Mapping[_TenantInstant, Sequence[_Note]]
     ) -> dict[bytes, bytes]:
-        """Rows of the counters that these change, which are read together."""
+        """The rows of the counters that these records change; the old ones are read together."""
         hours: defaultdict[tuple[bytes, int], list[Sequence[_Note]]] = defaultdict(list)
         for (tenant, at_ms), alike in grouped.items():
             hours[tenant, at_ms // HOUR_MS].append(alike)
@@ -183,7 +183,7 @@ class HistoryStore:
         if start.at_ms >= until_ms:
             return
         low, high = layout.time_range(tenant, start, until_ms)
-        # What comes next lies here or behind it: where a topic was read anew, rows overlap.
+        # The next record lies here or behind: where a topic was read anew, rows overlap.
         rest = start
         for key, row in chain(self._around(tenant, start, low), self._rows.scan(low, high)):
             place = layout.place_in(key)
@@ -197,7 +197,7 @@ class HistoryStore:
             rest = max(rest, layout.after(found))
 
     def _around(self, tenant: bytes, start: SortKey, low: bytes) -> Iterator[tuple[bytes, bytes]]:
-        """The row before a place in which the place may lie, if there is one."""
+        """The row before a place whose records may reach to that place, if there is one."""
         if start.offset:
             first = layout.by_time(tenant, layout.first_of(start))
             yield from islice(self._rows.scan_back(first, low), 1)
@@ -235,9 +235,9 @@ class HistoryStore:
                 yield layout.day_before(low), None
 
     def _body(self, tenant: bytes, place: SortKey, row_at: bytes) -> bytes | None:
-        """The record at a place, in the row of that offset; of its own, where none is said.
+        """The record at a place, in the row whose offset is given, or in its own row if none is.
 
-        None where it is forgotten.
+        None where the record was forgotten.
         """
         offset = layout.read_offset(row_at) if row_at else place.offset
         row = self._rows.get(layout.by_time(tenant, place._replace(offset=offset)))
@@ -250,7 +250,7 @@ class HistoryStore:
     def statistics(
         self, tenant: bytes, from_ms: int, until_ms: int, partitions: Collection[int]
     ) -> Counted:
-        """Counters of the first of those hours that a range touches; a whole hour at a time."""
+        """Counters of the first hours that a range touches; always of whole hours."""
         found: dict[int, list[int]] = {}
         low, high = layout.hour_range(tenant, from_ms, until_ms)
         before = -1
@@ -268,7 +268,7 @@ class HistoryStore:
     def _retried(
         self, tenant: bytes, from_ms: int, until_ms: int, partitions: Collection[int]
     ) -> dict[int, int]:
-        """Further attempts by hour; each row has one of counters beside it, so they are no more."""
+        """Further attempts by hour; there are at most as many rows as rows of counters."""
         found: Counter[int] = Counter()
         for key, stored in self._rows.scan(*layout.retry_range(tenant, from_ms, until_ms)):
             hour, partition = layout.hour_in(key)
@@ -277,7 +277,7 @@ class HistoryStore:
         return dict(found)
 
     def tenants(self) -> Iterator[tuple[bytes, int]]:
-        """Tenants that have records, each with the instant of its first; a seek for each tenant."""
+        """Tenants with records, each with the instant of its first; a seek for each tenant."""
         start = b"h"
         while True:
             first = list(islice(self._rows.scan(start, b"i"), 1))

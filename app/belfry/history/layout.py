@@ -5,10 +5,10 @@
     c | tenant \\0 | hour u32 | partition u16                      counters of an hour
     r | tenant \\0 | hour u32 | partition u16                      its further attempts, if any
     m | partition u16                                             offset to read next
-    f, n                                                          what fired: `fire_rows.py`
+    f, n                                                          counts of fires: `fire_rows.py`
 
-The time comes before the schedule's id, so that too old rows are a range in each of them.  A
-tenant holds no zero byte, nor does an id, and the day bounds what a look at one schedule seeks.
+The time comes before the schedule's id, so that too old rows are a range in each kind of row.  A
+tenant's name and an id have no zero byte.  The day bounds the seeks of a query for one schedule.
 
 One record of shop/a in partition 2 at offset 7, on 2026-12-01 at 09:00 (day 20788, hour 498921):
 
@@ -16,11 +16,12 @@ One record of shop/a in partition 2 at offset 7, on 2026-12-01 at 09:00 (day 207
     s shop 00 │ 5134 │ a 00 │ at │ 0002 │ 7      7: it leads to the row above
     c shop 00 │ hour │ 0002                one more counted
 
-Had it come together with the record at offset 6, of the same instant, both would lie in the row of
-6, and its row by schedule would say 6.  Older releases kept a row each, and said nothing there.
+If it came together with the record at offset 6, of the same instant, both would lie in the row of
+6, and its row by schedule would say 6.  Older releases kept a row for each record, and left that
+value empty.
 
-To forget is to delete four ranges, whatever they hold.  Costs: a look at a tenant's time is one
-scan; a look at a schedule is a seek for each day of the time.
+Forgetting deletes four ranges, whatever their content.  Costs: a query for a tenant's period is one
+scan; a query for a schedule is a seek for each day of the period.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ OFFSET_BYTES: Final = _OFFSET.size
 
 
 class SortKey(NamedTuple):
-    """Where a record stands in time: total over all partitions of the lifecycle topic."""
+    """The position of a record in time: a total order over all partitions of the topic."""
 
     at_ms: int
     partition: int
@@ -58,9 +59,9 @@ def by_time(tenant: bytes, place: SortKey) -> bytes:
 
 
 def prefixes(tenant: bytes, day: int) -> tuple[bytes, bytes]:
-    """What the keys of a tenant's records of a day begin with, by time and by schedule.
+    """The prefixes of the keys of a tenant's records of a day, by time and by schedule.
 
-    Behind the first comes the place, behind the second the id, a zero byte and the place.
+    The first is followed by the place, the second by the id, a zero byte and the place.
     """
     return b"h%b\0" % tenant, _begin_of_day(tenant, day)
 
@@ -76,9 +77,9 @@ def place_in(key: bytes) -> SortKey:
 
 
 def fits(tenant: bytes, at_ms: int) -> bool:
-    """Whether rows can hold events of a tenant and an instant, as they can all that belfry tells.
+    """Whether rows can hold events of a tenant and an instant; all events of belfry's fit.
 
-    A body of a tenant without a name may begin as a row of several records does.
+    A body of a tenant without a name may begin like a row of several records.
     """
     return at_ms <= LAST_MS and tenant != b"" and b"\0" not in tenant
 
@@ -109,7 +110,7 @@ def time_range(tenant: bytes, start: SortKey, until_ms: int) -> tuple[bytes, byt
 
 
 def days(start: SortKey, until_ms: int) -> Iterator[tuple[SortKey, SortKey]]:
-    """The days from a place on, before an instant: where each begins, and where it ends."""
+    """The days from a place on, before an instant: the begin and the end of each."""
     first, last = start.at_ms // DAY_MS, min((until_ms - 1) // DAY_MS, LAST_DAY)
     for day in range(max(first, 0), last + 1):
         low = max(start, SortKey(day * DAY_MS, 0, 0))
@@ -183,7 +184,7 @@ def read_offset(stored: bytes) -> int:
 
 
 def forgotten(tenant: bytes, before_ms: int) -> list[tuple[bytes, bytes]]:
-    """The ranges of all that is older than an instant; the others by whole days and hours."""
+    """The ranges of rows older than an instant; all but the first by whole days or hours."""
     return [
         (by_time(tenant, SortKey(0, 0, 0)), by_time(tenant, SortKey(before_ms, 0, 0))),
         (

@@ -1,4 +1,4 @@
-"""Reads those partitions of the lifecycle topic that it is given, and keeps what they hold.
+"""Reads the partitions of the lifecycle topic that are assigned to it, and stores their records.
 
     assign {1, 5}   1 from offset 90, 5 from its begin (the store knows nothing of it)
     ask_ends        1 ends at 120, 5 at 3: until then they are backlog
@@ -6,10 +6,10 @@
     assign {5}      1 belongs to another worker now; its records stay until they are swept
 
 Records and the offset behind them go into the store together, so each is kept once, whichever
-worker reads and however often that changes.  A record that is no lifecycle event is passed over:
-its offset counts, and nothing is kept of it.
+worker reads and however often that changes.  A record that is not a lifecycle event is passed over:
+its offset counts, and it is not kept.
 
-`follower.py` says which partitions, and when; all of this runs in its thread.
+`follower.py` decides which partitions are read, and when; all of this runs in its thread.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ log = structlog.get_logger(__name__)
 class LifecycleBatch(NamedTuple):
     """Records of one partition, from an offset on, and the offset behind them.
 
-    One without records and with the same offset twice says that nothing follows.
+    A batch without records and with the same offset twice says that no record follows.
     """
 
     partition: int
@@ -54,8 +54,8 @@ class LifecycleBatch(NamedTuple):
 class LifecycleReader:
     """A reader of the lifecycle topic, from its begin to `close`.
 
-    It tells `backlog` how far each partition has been read.  `head` is what stands before a body
-    that this release wrote: such a record is kept without being decoded.
+    It tells `backlog` how far each partition has been read.  `head` stands before a body of this
+    release: such a record is kept without being decoded.
     """
 
     def __init__(self, topic: FollowedTopic, backlog: Backlog, head: bytes) -> None:
@@ -70,21 +70,21 @@ class LifecycleReader:
         self._counted = monotonic()
 
     def close(self) -> None:
-        """Read no more; nothing counts as followed from here on."""
+        """Stop reading; no partition counts as followed from now on."""
         self._backlog.assign(frozenset())
         self._topic.close()
 
     def assign(self, wanted: frozenset[int], store: HistoryStore) -> None:
-        """Read these partitions from now on, each from where the store has it.
+        """Read these partitions from now on, each from the position in the store.
 
-        Those that are read already go on.
+        Partitions that are read already go on.
         """
         if wanted == self._positions.keys():
             return
         kept = {each: at for each, at in self._positions.items() if each in wanted}
         for partition in wanted - kept.keys():
             kept[partition] = store.position(partition) or 0
-        # What was fetched and not kept is fetched again.
+        # Records that were fetched and not kept are fetched again.
         self._batches = iter(())
         self._topic.follow(kept)
         self._positions = kept
@@ -92,35 +92,35 @@ class LifecycleReader:
         self._ask_at = 0.0
 
     def ask_ends(self, store: HistoryStore) -> None:
-        """Ask where the partitions end that have come here; the reader may find it sooner."""
+        """Ask for the ends of newly assigned partitions; the reader may find them sooner."""
         wanted = self._backlog.unknown()
         if not wanted or monotonic() < self._ask_at:
             return
         try:
             found = self._topic.ends(wanted, ASK_S)
         except ConnectionError as error:
-            log.info("ends of the lifecycle topic not told", reason=str(error))
+            log.info("the ends of the lifecycle topic could not be read", reason=str(error))
             found = {}
         for partition, end in found.items():
             self._backlog.ends_at(partition, end, store.position(partition) or 0)
         self._ask_at = monotonic() + AGAIN_S
 
     def count(self) -> None:
-        """See now and then how many partitions the topic has: some may be added, none goes away."""
+        """Ask now and then how many partitions the topic has: some may be added, none goes away."""
         if monotonic() - self._counted < COUNT_S:
             return
         self._counted = monotonic()
         try:
             found = self._topic.partitions(ASK_S)
         except ConnectionError as error:
-            log.info("partitions of the lifecycle topic not told", reason=str(error))
+            log.info("the partitions of the lifecycle topic could not be read", reason=str(error))
             return
         self.partitions = max(self.partitions, len(found))
 
     def batch(self) -> LifecycleBatch | None:
-        """What comes next of some partition; None where nothing comes in `WAIT_S`.
+        """The next batch of some partition; None where no record comes in `WAIT_S`.
 
-        Raises ConnectionError where it may not be read.
+        Raises ConnectionError where a partition may not be read.
         """
         found = next(self._batches, None)
         if found is None:
@@ -129,7 +129,7 @@ class LifecycleReader:
         return found
 
     def _fetched(self) -> Iterator[LifecycleBatch]:
-        """What is fetched next, so many records at once."""
+        """The next fetch, in batches of `BATCH` records at most."""
         answer = self._topic.take(WAIT_S)
         if answer is None:
             return
@@ -137,7 +137,8 @@ class LifecycleReader:
         if not answer.data:
             yield LifecycleBatch(partition, offset, [], offset)
         for records, behind in portions(answer, BATCH):
-            # What a large batch holds before the offset is passed over in parts: none is an end.
+            # Records of a large batch before the offset are passed over in parts: no part is an
+            # end.
             if behind > offset:
                 yield LifecycleBatch(partition, offset, records, behind)
                 offset = behind
@@ -154,7 +155,7 @@ class LifecycleReader:
         self._backlog.reached(partition, behind)
 
     def _entries(self, records: list[SourceRecord]) -> list[tuple[int, Headline, bytes]]:
-        """The entries of records, without those that are no lifecycle events."""
+        """The entries of records, without records that are not lifecycle events."""
         head, size = self._head, len(self._head)
         found: list[tuple[int, Headline, bytes]] = []
         for offset, _, _, value, _ in records:
@@ -165,7 +166,7 @@ class LifecycleReader:
                 if body is not None:
                     found.append((offset, kept_head(body), body))
             except (IndexError, ValueError):
-                pass  # No lifecycle event.
+                pass  # It is not a lifecycle event.
         return found
 
     def _decoded(self, value: bytes) -> bytes | None:
