@@ -9,11 +9,12 @@ same classes.
     with open_stack(Path(".belfry/dev")) as stack:
         print(stack.bootstrap_servers, stack.schema_registry_url)
 
-What holds, whatever happens:
+These promises hold in any case:
 
 - listeners are bound to the loopback address, and nowhere else;
 - a data directory keeps its cluster id, its topics and its schema ids over restarts and kills;
-- no Java process outlives the Python process that started it (`child` says how, and where not);
+- no Java process outlives the Python process that started it (`child` says how, and on which
+systems not);
 - an artifact enters the cache only after its digest matched the pinned one.
 """
 

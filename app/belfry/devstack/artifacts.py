@@ -23,7 +23,7 @@ from pathlib import Path
 
 from belfry.devstack.fetching import Pin, cache_dir, fetch_all
 
-# What a bundle is, for the person who waits for its download.
+# The titles of bundles, for the person who waits for a download.
 TITLES = {
     "kafka": "Apache Kafka 4.3.0",
     "registry": "Apicurio Registry 3.3.3",
@@ -56,7 +56,7 @@ def connect_plugin(name: str) -> Path:
 
 
 def prepare() -> None:
-    """Fetch what is missing, so that starting takes no download any more."""
+    """Fetch missing files, so that a start needs no download any more."""
     kafka_jars()
     registry_home()
 
@@ -84,13 +84,13 @@ def _bundle(name: str) -> Path:
 
 
 def _digest_of_list(wanted: Sequence[Pin]) -> str:
-    """What the name of a bundle ends with: another list of files is another directory."""
+    """The end of a bundle's name: another list of files gives another directory."""
     return hashlib.sha256("".join(pin.sha256 for pin in wanted).encode()).hexdigest()[:12]
 
 
 @contextmanager
 def sole_maker(target: Path) -> Iterator[None]:
-    """Two first starts at once: the second waits and then finds what the first has made."""
+    """Hold the lock of a target: of two first starts, the second finds the files of the first."""
     target.parent.mkdir(parents=True, exist_ok=True)
     with target.with_suffix(".lock").open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)

@@ -1,22 +1,22 @@
 """Child processes that do not outlive their parent, and requests to stop.
 
-An orderly end is the caller's business: `Child.stop` sends SIGTERM, waits, and then kills.  What
-follows is about the disorderly one, a parent that gets SIGKILL and can do nothing any more.
+An orderly end is the task of the caller: `Child.stop` sends SIGTERM, waits, and then kills.  The
+rest of this text is about a parent that gets SIGKILL and cannot act any more.
 
 On **Linux** the kernel does it: a child asks for ``PR_SET_PDEATHSIG``, and gets SIGKILL when its
-parent dies.  Two traps are closed here.  The kernel means the *thread* that started the child, so
-all children are started by one thread that lives as long as the process (`_Spawner`).  And the
-request has to be made by the child itself: a tiny Python launcher makes it and then becomes the
-program by ``exec``, which keeps both the request and the process id.
+parent dies.  Two problems are solved here.  For the kernel the parent is the *thread* that started
+the child, so all children are started by one thread that lives as long as the process (`_Spawner`).
+And the request has to be made by the child itself: a tiny Python launcher makes it and then becomes
+the program by ``exec``, which keeps both the request and the process id.
 
 On **other systems** there is no such request.  Children are stopped in an orderly way on Ctrl-C,
 SIGTERM and every exception, but a parent that is killed with SIGKILL leaves them running: they
 have to be ended by hand, by the ids in the ready file.
 
-Children get a process group of their own, so that Ctrl-C in a terminal reaches the parent alone
-and the order of the stop is the parent's.
+Children get a process group of their own.  So Ctrl-C in a terminal reaches only the parent, and the
+parent decides the order of the stops.
 
-**`StopSignals`** are a flag that loops look at, instead of an exception.  An exception raised by a
+**`StopSignals`** is a flag that loops check, instead of an exception.  An exception raised by a
 signal handler could come between the start of a child and the moment at which the child is known,
 and the child would be forgotten.
 """
@@ -81,7 +81,7 @@ class Child:
         return True
 
     def stop(self, grace_s: float = 15.0) -> None:
-        """Ask to end, wait, and kill what is still there after ``grace_s``."""
+        """Ask it to end, wait, and kill it if it still runs after ``grace_s``."""
         if self.exit_code() is None:
             self._popen.terminate()
             if not self.wait(grace_s):
@@ -122,7 +122,7 @@ def _with_death_pact(argv: Sequence[str]) -> list[str]:
 
 
 class _Spawner:
-    """The thread that is the parent of all children; it ends with the process only."""
+    """The thread that is the parent of all children; it ends only with the process."""
 
     def __init__(self) -> None:
         self._orders: queue.SimpleQueue[tuple[Callable[[], Popen], Future[Popen]]] = (
@@ -152,7 +152,7 @@ _running: dict[int, _Spawner] = {}
 
 
 def _spawner() -> _Spawner:
-    """The spawner of this process; a forked process has none of its threads and gets its own."""
+    """The spawner of this process; a forked process gets one of its own, with its own thread."""
     with _spawner_lock:
         if os.getpid() not in _running:
             _running[os.getpid()] = _Spawner()
@@ -160,7 +160,7 @@ def _spawner() -> _Spawner:
 
 
 class StopSignals:
-    """Whether somebody asked to stop."""
+    """Whether a signal has asked this process to stop."""
 
     def __init__(self) -> None:
         self._made = False

@@ -1,7 +1,7 @@
-"""Makes what lets a server start in half the time: Java notes its classes in a start and an end.
+"""Makes the file of prepared classes: Java writes it at the end of one training run of a server.
 
-The tests do, who start dozens of servers: it costs some seconds, once for a bundle and a Java. A
-newcomer's first `belfry dev` is not made longer by it.
+The tests do this, because they start dozens of servers: it costs some seconds, once for each bundle
+and Java release. The first `belfry dev` of a new user does not do it, so it takes no longer.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from belfry.devstack.kafka import Kafka
 from belfry.devstack.registry import Apicurio
 from belfry.devstack.service import JavaService
 
-# Seconds for a start, and for an end: Java writes the file then.
+# Seconds for a start, and for an end, at which Java writes the file.
 LONGEST_S = 120.0
 
 
@@ -34,17 +34,17 @@ class _Noted(JavaService):
 
 
 class _NotedKafka(_Noted, Kafka):
-    """A broker that does."""
+    """A broker that writes down its classes."""
 
 
 class _NotedApicurio(_Noted, Apicurio):
-    """A registry that does."""
+    """A registry that writes down its classes."""
 
 
 def train(kinds: Iterable[type[JavaService]]) -> None:
-    """Make the files that servers of these kinds lack; who comes meanwhile waits for them.
+    """Make the missing files for servers of these kinds; another caller waits meanwhile.
 
-    Where a file cannot be made, servers start as ever.
+    Where a file cannot be made, servers start without it.
     """
     wanted = set(kinds)
     if any(issubclass(each, Kafka) for each in wanted):
@@ -57,14 +57,14 @@ def _train(kind: type[_NotedKafka | _NotedApicurio], bundle: Path) -> None:
     cache = class_cache(bundle)
     if cache.exists():
         return
-    # Nobody may write to this folder, or the disk is full.
+    # The folder may be read-only, or the disk full.
     with suppress(OSError), sole_maker(cache):
         if not cache.exists():
             _make(kind, cache)
 
 
 def _make(kind: type[_NotedKafka | _NotedApicurio], cache: Path) -> None:
-    """Start and stop a server; one that does not start, or has to be killed, leaves nothing."""
+    """Start and stop a server; one that fails to start, or has to be killed, leaves no file."""
     with tempfile.TemporaryDirectory(
         prefix="partial-", dir=cache.parent, ignore_cleanup_errors=True
     ) as partial:
@@ -80,7 +80,7 @@ def _make(kind: type[_NotedKafka | _NotedApicurio], cache: Path) -> None:
 
 
 def _keep(notes: Path, cache: Path) -> None:
-    """Give the file its name once all of it is on the disk: Java checks its first page alone."""
+    """Give the file its name once all of it is on disk: Java checks only its first page."""
     with notes.open("rb") as file:
         os.fsync(file.fileno())
     notes.rename(cache)

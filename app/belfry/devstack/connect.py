@@ -1,16 +1,16 @@
 """A worker of Kafka Connect, for the demonstration of sinks and for the tests.
 
-It runs `ConnectDistributed` with a worker's properties as they stand in a file.  Whatever differs
-from machine to machine the file asks of the environment (``${env:CONNECT_…}``), so the same file
-serves here, in a container and in production.
+It runs `ConnectDistributed` with a file of a worker's properties.  The file takes values that
+differ from machine to machine from the environment (``${env:CONNECT_…}``).  So the same file serves
+here, in a container and in production.
 
     <data dir>/plugins/file/*.jar -> <cache>/connect-file-…     plugin.path=plugins
     <data dir>/plugins/avro/*.jar -> <cache>/connect-avro-…
     <data dir>/plugins/jdbc/*.jar -> <cache>/connect-jdbc-…
     <data dir>/plugins/postgres/*.jar -> <cache>/connect-postgres-…
 
-Connectors, their settings and how far they have read lie in Kafka: a killed worker goes on where
-its last flush was.
+Connectors, their settings and their positions lie in Kafka: a killed worker goes on from its last
+flush.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from belfry.devstack.service import JavaService
 
 PLUGINS: Final = ("file", "avro", "jdbc", "postgres")
 REQUEST_S: Final = 60.0
-# Plug-ins that do not say what is in them; Kafka's `connect-plugin-path` would write the same.
+# Plug-ins without a manifest of their classes; Kafka's `connect-plugin-path` would write the same.
 MANIFESTS: Final[Mapping[str, Mapping[str, str]]] = {
     "avro": {
         "org.apache.kafka.connect.storage.Converter": (
@@ -44,7 +44,7 @@ MANIFESTS: Final[Mapping[str, Mapping[str, str]]] = {
 
 
 class Connect(JavaService):
-    """A Connect worker; `properties` is its file, `environment` what that file asks for.
+    """A Connect worker; `properties` is its file, `environment` has the variables of that file.
 
     Its methods ask Connect's REST interface, wait up to `REQUEST_S` seconds, and raise
     `DevStackError` with Connect's own words where it refuses.
@@ -61,7 +61,7 @@ class Connect(JavaService):
         port: int = 0,
         plugins: Sequence[str] = PLUGINS,
     ) -> None:
-        """``CONNECT_REST_PORT`` is given by us; `plugins` are those of `connect_plugin`."""
+        """This class sets ``CONNECT_REST_PORT``; `plugins` are names for `connect_plugin`."""
         super().__init__(data_dir, port, heap_mb=384)
         self._properties = properties.absolute()
         self._given = dict(environment)
@@ -82,11 +82,11 @@ class Connect(JavaService):
         self._asked("PUT", f"/connectors/{name}/config", config)
 
     def put_file(self, name: str, file: Path) -> None:
-        """The same with a configuration as it stands in a JSON file."""
+        """Create or change a connector by a configuration in a JSON file."""
         self.put(name, json.loads(file.read_text("utf-8")))
 
     def delete(self, name: str) -> None:
-        """End a connector; what it read stays read."""
+        """End a connector; its positions stay."""
         self._asked("DELETE", f"/connectors/{name}")
 
     def status(self, name: str) -> dict[str, Any]:
@@ -120,9 +120,9 @@ class Connect(JavaService):
         ]
 
     def _install(self, plugin: str) -> None:
-        """Put a plug-in where the worker looks for it, with a manifest where it has none."""
+        """Put a plug-in where the worker searches it, with a manifest if it has none."""
         folder = self.data_dir / "plugins" / plugin
-        # What an earlier run has linked may be of another version.
+        # Links of an earlier run may lead to another version.
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
         for jar in connect_plugin(plugin).rglob("*.jar"):

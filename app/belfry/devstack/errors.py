@@ -1,7 +1,7 @@
-"""What can go wrong with the embedded stack, as sentences for the person in front of it.
+"""Errors of the embedded stack, with messages for its user.
 
 DevStackError
-├── PortTakenError        somebody else listens there: another port may do
+├── PortTakenError        another process listens there: try another port
 └── StartCancelledError   the caller asked to stop while something was still starting
 """
 

@@ -1,15 +1,15 @@
 """Fetches pinned files: a few at once, with their progress shown, each checked against its digest.
 
-Downloads go through the local Maven repository (``~/.m2``), so what another tool has fetched is
-taken from there.  A file that does not have its digest, such as the rest of an interrupted
+Downloads go through the local Maven repository (``~/.m2``), so files that another tool has fetched
+are taken from there.  A file that does not have its digest, such as the rest of an interrupted
 download, is thrown away and fetched again, once:
 
     ~/.m2 has it        ─► digest fits                  ─► done
-    nobody has it       ─► downloaded ─► digest fits    ─► done
+    not there yet       ─► downloaded ─► digest fits    ─► done
     a torn download     ─► digest does not fit          ─► downloaded once more
-    still another       ─► DevStackError: a proxy or a mirror changes it
+    it does not again   ─► DevStackError: a proxy or a mirror changes it
 
-`artifacts.py` says what is wanted, and puts it into the cache.
+`artifacts.py` says which files are wanted, and puts them into the cache.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Pin:
 
 
 def cache_dir() -> Path:
-    """Where bundles are kept.
+    """The directory of bundles.
 
     ``$BELFRY_CACHE_DIR``, else ``$XDG_CACHE_HOME/belfry``, else ``~/.cache/belfry``.
     """
@@ -63,9 +63,7 @@ def cache_dir() -> Path:
 
 
 def fetch_all(title: str, wanted: Sequence[Pin]) -> list[Path]:
-    """The files in the order of their pins; the first failure gives up those that have not
-    begun.
-    """
+    """The files in the order of their pins; after a failure no further download begins."""
     total_bytes = sum(pin.size for pin in wanted)
     with (
         fetch_progress(title, total_bytes) as fetched,
@@ -80,7 +78,7 @@ def fetch_all(title: str, wanted: Sequence[Pin]) -> list[Path]:
 
 
 def _fetch(pin: Pin, fetched: Fetched) -> Path:
-    """The file in the local Maven repository, with the digest it has to have."""
+    """The file in the local Maven repository, with the pinned digest."""
     resolve = _resolution(pin, fetched)
     for _ in range(2):
         file = _download(pin, resolve)
@@ -94,8 +92,8 @@ def _fetch(pin: Pin, fetched: Fetched) -> Path:
 
 
 def _resolution(pin: Pin, fetched: Fetched) -> Callable[[], Path]:
-    """What fetches one file, or finds it in the local Maven repository."""
-    # Imported here: jgo and what it needs take 0.3 s, and only the first start pays for it.
+    """A function that fetches one file, or finds it in the local Maven repository."""
+    # Imported here: jgo and its imports take 0.3 s, which only the first start needs.
     from jgo.maven import MavenContext, PythonResolver
 
     group, name, version, *kind = pin.coordinates.split(":")

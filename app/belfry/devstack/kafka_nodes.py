@@ -1,4 +1,4 @@
-"""Several Kafka nodes that make one cluster on one machine: for replicas, and for brokers that die.
+"""Several Kafka nodes that make one cluster on one machine, to test replicas and dying brokers.
 
     with KafkaNodes(Path("three"), nodes=3) as nodes:
         print(nodes.bootstrap_servers)
@@ -8,7 +8,7 @@
     node 2         5002               9102             three/2   ├ one cluster id, the same voters
     node 3         5003               9103             three/3   ┘
 
-Ports are chosen once, before the first node starts, since each node is told those of all
+Ports are chosen once, before the first node starts, because each node needs the ports of all
 controllers.  They stay over the restart of a node, so clients and the other nodes find it again.
 """
 
@@ -22,29 +22,29 @@ from typing import Final, Self
 from belfry.devstack.kafka import Kafka, Node, new_cluster_id
 from belfry.devstack.ports import LOOPBACK, free_ports
 
-# Seconds until a node of several that does not answer ends the start.
+# Seconds after which a node that does not answer ends the start of all.
 READY_S: Final = 100.0
 # MB of Java's heap for each of several nodes.
 HEAP_MB: Final = 256
-# A dead broker is noticed after this long, by default after 9 s.  The first node waits for most of
-# the others before it is one of them; by default it gives up after a minute, which a busy machine
-# needs to start three.
+# A dead broker is noticed after 3 s, instead of 9 s by default.  The first node waits for a
+# majority before it can register; by default it gives up after a minute, which a busy machine may
+# need to start three.
 NOTICED: Final = {
     "broker.heartbeat.interval.ms": "500",
     "broker.session.timeout.ms": "3000",
     "initial.broker.registration.timeout.ms": "300000",
-    # Where a leader moves, a follower often asks the new one before that knows of it. It is refused
-    # and, by default, asks again after a second, and until then no record with acks=all is
-    # acknowledged (docs/reliability.md).
+    # Where a leader moves, a follower often asks the new leader before that one knows of its role.
+    # The follower is refused and, by default, asks again after a second. Until then no record with
+    # acks=all is acknowledged (docs/reliability.md).
     "replica.fetch.backoff.ms": "50",
 }
 
 
 class KafkaNodes:
-    """Nodes that are started together; leaving it kills them.
+    """Nodes that are started together; leaving the context kills them.
 
-    A single one may be stopped, killed and started by the test meanwhile. Each is broker and
-    controller, so the cluster works while more than half of them live.
+    A test may stop, kill and start single nodes meanwhile. Each node is broker and controller, so
+    the cluster works while more than half of them live.
     """
 
     def __init__(

@@ -1,8 +1,8 @@
 """Prints the list of pinned artifacts: ``python -m belfry.devstack.pinning > artifacts.lock``.
 
-Run by a developer who raises a version, never at run time.  Maven's dependency resolution happens
-here once; everybody else downloads a fixed list, which spares some 15 s of resolution at the first
-start and makes the list reviewable.
+A developer runs it to raise a version; it never runs at run time.  Maven's dependencies are
+resolved here once, and users download a fixed list.  That saves some 15 s at the first start, and
+makes the list reviewable.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ KAFKA = ("org.apache.kafka", "kafka_2.13", "4.3.0")
 # Kafka logs through slf4j 1.7; without a binding it is silent.  Added by itself: resolved together
 # with Kafka, log4j's bill of materials would change the versions of Kafka's own libraries.
 LOG_BINDING = ("org.apache.logging.log4j", "log4j-slf4j-impl", "2.25.4")
-# Connect comes without what the binding needs.
+# Connect comes without the libraries that the binding needs.
 LOG_CORE = ("org.apache.logging.log4j", "log4j-core", "2.25.4")
 LOG_API = ("org.apache.logging.log4j", "log4j-api", "2.25.4")
 REGISTRY = ("io.apicurio", "apicurio-registry-app", "3.3.3")
@@ -25,7 +25,7 @@ CONNECT = ("org.apache.kafka", "connect-runtime", "4.3.0")
 CONNECT_FILE = ("org.apache.kafka", "connect-file", "4.3.0")
 # The newest version whose parents can be had; it speaks the registry's second API.
 CONNECT_AVRO = ("io.apicurio", "apicurio-registry-utils-converter", "2.6.13.Final")
-# What a Connect worker gives to its plug-ins; they need not bring it.
+# Libraries that a Connect worker gives to its plug-ins, so they need not bring them.
 GIVEN = frozenset(
     {"org.apache.kafka", "org.lz4", "org.slf4j", "org.xerial.snappy", "com.github.luben"}
 )

@@ -1,7 +1,7 @@
-"""Ports of the loopback address: which are free.
+"""Free ports of the loopback address.
 
-A port is free when it can be bound now.  Between this look and the moment a Java process binds it
-somebody else may take it; `Stack` notices that and moves on, so a look is enough here.
+A port is free when it can be bound now.  Another process may take it before a Java process binds
+it; `Stack` notices that and moves on to the next port, so a look is enough here.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from collections.abc import Collection, Iterable
 from belfry.devstack.errors import DevStackError
 
 LOOPBACK = "127.0.0.1"
-# Ports for "any" are taken below the range of outgoing connections (32768 and up on Linux), which
-# would otherwise grab one at any moment.
+# Ports for "any" lie below the range of outgoing connections (32768 and up on Linux), which could
+# take such a port at any moment.
 ANY_PORT = range(20_000, 32_000)
 TRIES = 200
 
 
 def free_port(preferred: int = 0, avoid: Collection[int] = ()) -> int:
-    """The first free port from ``preferred`` on; 0 asks for any free one."""
+    """The first free port from ``preferred`` on; with 0 any free one."""
     for port in _candidates(preferred):
         if port not in avoid and can_bind(port):
             return port
@@ -41,7 +41,7 @@ def free_ports(count: int, avoid: Collection[int] = ()) -> list[int]:
 def can_bind(port: int) -> bool:
     """Whether a listener could be opened on the loopback address right now."""
     with socket.socket() as probe:
-        # Connections of a listener that ended a moment ago linger; they don't keep it from us.
+        # Connections of a listener that ended a moment ago linger, but do not block the port.
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind((LOOPBACK, port))

@@ -1,8 +1,8 @@
-"""A PostgreSQL server of our own, where one is installed: for sinks to write to, sources to read.
+"""A temporary PostgreSQL server, for sinks to write to and sources to read; it must be installed.
 
-The programs are looked for where Debian puts them, then on the path.  The server listens on the
-loopback address, asks for a password made up at its start, and keeps nothing: its folder is removed
-when it stops.  PostgreSQL refuses to run for the superuser, so from there it runs as ``nobody``.
+The programs are searched where Debian puts them, then on the path.  The server listens on the
+loopback address and asks for a random password.  Its folder is removed when it stops.  PostgreSQL
+refuses to run for the superuser, so it runs as ``nobody`` then.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ START_S: Final = 60.0
 QUERY_S: Final = 30.0
 POLL_S: Final = 0.1
 USER: Final = "belfry"
-# Nothing has to survive a power failure here.
+# No data has to survive a power failure here.
 FAST: Final = ("fsync=off", "synchronous_commit=off", "full_page_writes=off", "shared_buffers=32MB")
 
 
@@ -40,7 +40,7 @@ def programs() -> Path | None:
     return Path(found).parent if found and shutil.which("postgres") else None
 
 
-# A source of Kafka Connect reads the log of changes, which has enough in it only so.
+# A source of Kafka Connect reads the log of changes, which needs this setting for that.
 READABLE: Final = "wal_level=logical"
 
 
@@ -60,7 +60,7 @@ class Postgres:
         self._programs = found
         self.port = free_port()
         self.password = secrets.token_urlsafe(16)
-        # Not below a folder of the caller's, which nobody else may be allowed to enter.
+        # Not below a folder of the caller's, which other users may not be allowed to enter.
         self._home = Path(tempfile.mkdtemp(prefix="belfry-postgres-"))
         self._child: Child | None = None
 
@@ -88,15 +88,15 @@ class Postgres:
         self.stop()
 
     def stop(self) -> None:
-        """End it and remove what it wrote."""
+        """End the server and remove its files."""
         if self._child is not None:
             self._child.kill()
         shutil.rmtree(self._home, ignore_errors=True)
 
     def query(self, sql: str) -> list[list[str]]:
-        """Rows of a query as texts; raises `DevStackError` with what PostgreSQL says.
+        """Rows of a query as texts; raises `DevStackError` with PostgreSQL's message.
 
-        It is `psql` that asks, so no driver has to be installed. Null is an empty text.
+        It runs `psql`, so no driver has to be installed. Null is an empty text.
         """
         psql = ["psql", "-X", "-A", "-t", "-F", "\t", "-v", "ON_ERROR_STOP=1", "-c", sql]
         where = ["-h", LOOPBACK, "-p", str(self.port), "-U", USER, "-d", "postgres"]
@@ -160,7 +160,7 @@ class Postgres:
         return ["-D", str(self._home / "data"), *(part for s in settings for part in ("-c", s))]
 
     def _as_user(self, program: str, *arguments: str) -> list[str]:
-        """The command of a program, run by somebody who is not the superuser."""
+        """The command of a program, run by a user who is not the superuser."""
         command = [str(self._programs / program), *arguments]
         if os.geteuid() != 0:
             return command

@@ -1,7 +1,7 @@
-"""Whether something answers: small questions over HTTP to the loopback address.
+"""Checks whether a server answers, by small requests over HTTP to the loopback address.
 
-`http.client` and not a client library: such libraries honour proxy settings of the environment,
-and a question about a process on this machine must never leave it.
+It uses `http.client` and not a client library: such libraries honour proxy settings of the
+environment, and a request to a process on this machine must never leave it.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ TIMEOUT_S = 5.0
 
 
 def http_status(url: str) -> int | None:
-    """Status code of a GET, or None where nobody answers (yet)."""
+    """Status code of a GET, or None where no server answers (yet)."""
     parts = urlsplit(url)
     connection = http.client.HTTPConnection(
         parts.hostname or "", parts.port or 80, timeout=TIMEOUT_S

@@ -1,7 +1,7 @@
-"""The schema registry: Apicurio, spoken to through Confluent's API.
+"""The schema registry: Apicurio, used through Confluent's API.
 
-Schemas and their ids lie in an H2 database file under the data directory.  Every registration is
-on disk before it is answered (``WRITE_DELAY=0``), so ids stay what they were even after a SIGKILL.
+Schemas and their ids lie in an H2 database file under the data directory.  Every registration is on
+disk before it is answered (``WRITE_DELAY=0``), so ids stay the same even after a SIGKILL.
 """
 
 from __future__ import annotations

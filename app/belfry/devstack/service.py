@@ -1,7 +1,8 @@
 """A Java server as an object: start, wait until it answers, stop, kill, start again.
 
-`Kafka` and `Apicurio` say what to run and what counts as an answer; everything else is here.  The
-output of a server goes to ``<data dir>/logs/<name>.log``, the run before to ``<name>.log.1``.
+`Kafka` and `Apicurio` give the command line, and decide what counts as an answer; all the rest is
+here.  The output of a server goes to ``<data dir>/logs/<name>.log``, the one of the run before is
+in ``<name>.log.1``.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from belfry.devstack.ports import free_port
 POLL_S = 0.05
 # Lines of the log that an error message shows.
 TAIL_LINES = 15
-# What Java servers write where their port is taken.
+# The messages of Java servers whose port is taken.
 PORT_TAKEN = re.compile(r"already in use|in use by another|already bound", re.IGNORECASE)
 
 
@@ -32,7 +33,7 @@ class JavaService(ABC):
 
         made ── start ──► starting ── wait_ready ──► answers ── stop, kill ──► ended ── start ──► …
 
-    It is used by one thread. The process dies with ours, by whatever end (`child`).
+    It is used by one thread. The process dies with its parent, however that ends (`child`).
     """
 
     name: str
@@ -57,7 +58,7 @@ class JavaService(ABC):
         return os.environ
 
     def _folder(self) -> Path | None:
-        """Folder that the process starts in; None for our own."""
+        """Folder that the process starts in; None for that of its parent."""
         return None
 
     @property
@@ -102,7 +103,7 @@ class JavaService(ABC):
     ) -> Self:
         """Wait until the server answers; its death, the time or ``cancelled`` end the wait.
 
-        ``cancelled`` is asked twenty times a second. Raises `PortTakenError` where somebody else
+        ``cancelled`` is called twenty times a second. Raises `PortTakenError` where another process
         has the port, `StartCancelledError`, and `DevStackError` with the end of the log.
         """
         deadline = time.monotonic() + timeout_s
@@ -136,7 +137,7 @@ class JavaService(ABC):
         """Raise for a process that has ended, with the end of its log."""
         if self.exit_code() is None:
             return
-        # A server of somebody else on our port may answer for ours, so the port comes first.
+        # Another server on the port may answer in place of this one, so the port is checked first.
         failure = PortTakenError if PORT_TAKEN.search(self._log_text()) else DevStackError
         raise failure(
             f"{self.name} ended while starting on port {self.port}, "
@@ -151,7 +152,7 @@ class JavaService(ABC):
         return f"The end of {self.log_file}:\n" + "\n".join(lines)
 
     def _tidy_up(self) -> None:
-        """Remove what the run before has left, and put its log aside."""
+        """Remove the files of the run before, and put its log aside."""
         shutil.rmtree(self.temp_dir, ignore_errors=True)
         for directory in (self.temp_dir, self.log_file.parent):
             directory.mkdir(parents=True, exist_ok=True)

@@ -1,8 +1,8 @@
 """The embedded stack: broker and registry together, the lock on their folder, and their worker.
 
-Broker and registry start side by side and stop in the opposite order.  One stack per data
-directory: the kernel takes the lock back however its holder ends.  The worker is a child process
-that is told where the stack is; `belfry dev` starts it, and the tests do.
+Broker and registry start side by side and stop in the opposite order.  There is one stack per data
+directory: the kernel releases the lock however its holder ends.  The worker is a child process with
+the addresses of the stack; `belfry dev` and the tests start it.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ STOP_GRACE_S = 30.0
 
 @dataclass(frozen=True)
 class StackPorts:
-    """Wished-for ports; a taken one moves on to the next free one, 0 is any."""
+    """The wanted ports; in place of a taken one the next free one is used, 0 is any."""
 
     kafka: int = 0
     registry: int = 0
@@ -82,9 +82,9 @@ def open_stack(
     say: Say = lambda _: None,
     cancelled: Callable[[], bool] = lambda: False,
 ) -> Iterator[Stack]:
-    """A running stack on ``data_dir``, which nobody else may use meanwhile.
+    """A running stack on ``data_dir``, which no other stack may use meanwhile.
 
-    ``say`` gets a sentence for each port that had to move; ``cancelled`` is asked while waiting,
+    ``say`` gets a sentence for each port that had to move; ``cancelled`` is called while waiting,
     and ends the start with `StartCancelledError`.
     """
     with locked(data_dir):
@@ -103,7 +103,7 @@ def _placed(data_dir: Path, ports: StackPorts, say: Say) -> Stack:
 
 
 def moved_port(what: str, wanted: int, say: Say, avoid: int = 0) -> int:
-    """``wanted`` or the next free port after it; a move is said."""
+    """``wanted`` or the next free port after it; ``say`` is told of a move."""
     port = free_port(wanted, avoid=[avoid])
     if wanted and port != wanted:
         say(f"Port {wanted} is taken. {what} takes {port}.")
@@ -113,7 +113,7 @@ def moved_port(what: str, wanted: int, say: Say, avoid: int = 0) -> int:
 def wait_ready_moving(
     service: JavaService, say: Say, cancelled: Callable[[], bool] = lambda: False
 ) -> None:
-    """Wait for an answer; somebody who was faster at binding the port makes it move on."""
+    """Wait for an answer; if another process takes the port first, move to the next one."""
     for _ in range(PORT_MOVES):
         try:
             service.wait_ready(START_TIMEOUT_S, cancelled)
@@ -129,8 +129,8 @@ def wait_ready_moving(
 @contextmanager
 def locked(directory: Path) -> Iterator[None]:
     """Hold ``directory`` (made if missing); another holder is an error that names it."""
-    # The broker in it keeps payloads.  A folder that cannot be closed serves all the same: this
-    # is a stack for development, on the user's own machine.
+    # The broker in it keeps payloads.  A folder that cannot be closed to others is used all the
+    # same: this is a stack for development, on the user's own machine.
     close_to_others(directory)
     with (directory / "lock").open("a+") as file:
         try:
@@ -155,7 +155,7 @@ def _in_use(directory: Path, holder: str) -> str:
 
 
 class Worker:
-    """``belfry worker`` against a stack; its output is ours."""
+    """``belfry worker`` against a stack; its output goes to that of this process."""
 
     name = "worker"
 
@@ -193,7 +193,7 @@ class Worker:
             time.sleep(POLL_S)
 
     def stop(self) -> None:
-        """Ask it to finish what it does, wait, then kill it."""
+        """Ask it to finish its work, wait, then kill it."""
         self._child.stop(STOP_GRACE_S)
 
 
@@ -204,6 +204,6 @@ def _settings_of_worker(stack: Stack, data_dir: Path, http_port: int) -> dict[st
         "BELFRY_REGISTRY_AUTO_REGISTER": "true",
         "BELFRY_DATA_DIR": str(data_dir.absolute()),
         "BELFRY_HTTP_PORT": str(http_port),
-        # A user who tries webhooks out has the receiver on this machine.
+        # The receiver of a user who tries webhooks is on this machine.
         "BELFRY_WEBHOOK_PRIVATE_NETWORKS": '["127.0.0.0/8", "::1/128"]',
     }
