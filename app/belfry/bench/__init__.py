@@ -2,10 +2,9 @@
 
     ingest     requests in the log to schedules in the state
     fire       from one due instant to the last committed record, markers included
-    lateness   what a live `read_committed` consumer sees, with as many requests coming in
+    lateness   due instant to a live `read_committed` consumer, while as many requests come in
     recovery   a worker without local state: records of the changelog replayed a second
     raw        a plain transactional consume-produce loop over the same bytes: the yardstick
 
-Figures of one machine differ from day to day; what counts is the ratio to `raw` of the same
-minutes.
+Figures of one machine differ from day to day; only the ratio to `raw` of the same minutes counts.
 """

@@ -1,15 +1,15 @@
 """Constants of the capacity model, measured on this machine and its broker.
 
-Eleven short runs of the shipped worker, each on a belfry of its own, or the quickest of several of
-each.  `calibration.py` computes the constants from them:
+It makes eleven short runs of the shipped worker, each on a belfry of its own, or takes the quickest
+of several runs of each kind.  `calibration.py` computes the constants from them:
 
-    start, 4 and 32 partitions        what a worker takes before it does anything
+    start, 4 and 32 partitions        the cost of a worker before it does any work
     ingest, 32 partitions             memory of many partitions; meanwhile the broker warms up
     ingest, 4 partitions              CPU and bytes of a request, memory of a worker
     ingest, payload five times as big CPU and bytes of a payload's byte
-    ingest, 1 partition               what one partition takes in; memory of a partition
-    fire, 4 and 1 partitions, bigger  the same for what fires
-    recovery, bigger                  what following a changelog costs, and how quick it is
+    ingest, 1 partition               the rate of one partition; memory of a partition
+    fire, 4 and 1 partitions, bigger  the same for fires
+    recovery, bigger                  the cost of following a changelog, and its speed
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ from belfry.bench.runs import BENCHES
 from belfry.bench.worker import WorkerFailed, cpu_seconds
 from belfry.settings import Settings
 
-# Tries of a run on a machine that others keep busy.
+# Tries of a run on a machine that is busy with other work.
 ATTEMPTS: Final = 3
 
 
 class CalibrationPlan(NamedTuple):
-    """How many runs there are of each, and the broker's process where it is known."""
+    """How many runs there are of each kind, and the broker's process where it is known."""
 
     runs: int = 1
     broker_pid: int | None = None
@@ -52,7 +52,7 @@ class CalibrationPlan(NamedTuple):
 def calibrated(
     settings: Settings, plan: BenchPlan, asked: CalibrationPlan, told: Callable[[str], None]
 ) -> dict[str, Any]:
-    """The file of constants: what was measured, when, and on what.
+    """The file of constants: the constants, the day, and the machine.
 
     `told` gets a line after each run. It takes some minutes. Raises `WorkerFailed` where a run
     fails `ATTEMPTS` times.
@@ -67,7 +67,7 @@ def calibrated(
     bigger = replace(plan, payload_bytes=plan.payload_bytes * BIGGER)
     runs: dict[str, CalibrationRun] = {}
     for name, bench, sized, partitions in (
-        # The first one is the one that warms the broker up: only memory is taken from it.
+        # The first run warms the broker up: only its memory counts.
         ("in_many", "ingest", plan, MANY),
         ("in", "ingest", plan, PARTITIONS),
         ("in_bigger", "ingest", bigger, PARTITIONS),
@@ -81,7 +81,7 @@ def calibrated(
         runs[name] = _run(settings, replace(sized, bench=bench, partitions=partitions), asked)
         told(f"{name:10}  {runs[name].result.line()}")
     return {
-        "measured_on": date.today().isoformat(),  # noqa: DTZ011  # the day of who measures
+        "measured_on": date.today().isoformat(),  # noqa: DTZ011  # the day where it is measured
         "machine": on,
         "events": plan.events,
         "payload_bytes": plan.payload_bytes,
@@ -91,7 +91,7 @@ def calibrated(
 
 
 def machine() -> str:
-    """What the figures were measured on, in a sentence."""
+    """A sentence about the machine of the figures."""
     lines = Path("/proc/cpuinfo").read_text("utf-8").splitlines()
     models = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
     model = models[0] if models else platform.machine()
@@ -103,7 +103,7 @@ def machine() -> str:
 
 
 def _run(settings: Settings, plan: BenchPlan, asked: CalibrationPlan) -> CalibrationRun:
-    """The quickest of some runs, which others on the machine have held up least."""
+    """The quickest of some runs, which other work on the machine has held up least."""
     return max(
         (_retried(settings, plan, asked.broker_pid) for _ in range(asked.runs)),
         key=lambda each: each.result.events_per_second,
@@ -111,7 +111,7 @@ def _run(settings: Settings, plan: BenchPlan, asked: CalibrationPlan) -> Calibra
 
 
 def _retried(settings: Settings, plan: BenchPlan, broker_pid: int | None) -> CalibrationRun:
-    """One run; on a machine that is busy with others it may be too slow, and is made again."""
+    """One run; on a machine with other work it may be too slow, and is made again."""
     for _ in range(ATTEMPTS - 1):
         with suppress(WorkerFailed):
             return _run_once(settings, plan, broker_pid)
@@ -119,7 +119,7 @@ def _retried(settings: Settings, plan: BenchPlan, broker_pid: int | None) -> Cal
 
 
 def _run_once(settings: Settings, plan: BenchPlan, broker_pid: int | None) -> CalibrationRun:
-    """One run on a belfry of its own, which is removed behind it."""
+    """One run on a belfry of its own, which is removed afterwards."""
     with BenchCluster(settings, plan.workers, plan.partitions) as cluster:
         before_s = 0.0 if broker_pid is None else cpu_seconds(broker_pid)
         result = BENCHES[plan.bench](cluster, plan)
@@ -154,5 +154,5 @@ def _idle(settings: Settings, partitions: int) -> tuple[float, float]:
 
 
 def _rounded(value: float) -> float:
-    """Four digits: a measurement knows no more."""
+    """Rounded to four digits: a measurement is not more precise."""
     return float(f"{value:.4g}")

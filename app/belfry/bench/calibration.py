@@ -1,15 +1,15 @@
-"""What the runs of a calibration say: constants of the capacity model.
+"""The constants of the capacity model, from the runs of a calibration.
 
-A constant is a difference between two runs wherever it can be, so that what a worker's start costs
-is in none. With 400 000 events, payloads of 400 and 2 000 bytes, and a start of 2 s:
+Wherever possible, a constant is a difference between two runs, so that it does not include the cost
+of a worker's start. With 400 000 events, payloads of 400 and 2 000 bytes, and a start of 2 s:
 
     ingest,   400 bytes    CPU 10 s    (10 − 2) s / 400 000 =  20 µs an event
     ingest, 2 000 bytes    CPU 14 s    (14 − 2) s / 400 000 =  30 µs an event
     a byte of payload                  (30 − 20) µs / 1 600 bytes = 0.00625 µs
     an event without its payload       20 µs − 400 × 0.00625 µs = 17.5 µs
 
-Measurements scatter, so a difference may come out below 0; no constant does. It is pure: runs come
-in as values, and `calibrate.py` makes them.
+Measurements scatter, so a difference may be below 0; a constant is at least 0. This module is pure:
+runs come in as values, and `calibrate.py` makes them.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from typing import Final, NamedTuple
 
 from belfry.bench.result import Result
 
-# The larger payload is so many times the usual one.
+# The larger payload is so many times as large as the usual one.
 BIGGER: Final = 5
 PARTITIONS: Final = 4
-# So many partitions that a worker has full buffers for some of them at a time.
+# So many partitions that only some of them have full buffers at a time.
 MANY: Final = 32
 
 
@@ -39,7 +39,7 @@ class IdleWorker(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class CalibrationRun:
-    """One run: its figures, the broker's CPU for it, and what it left behind."""
+    """One run: its figures, the broker's CPU for it, and the sizes of its state and topics."""
 
     result: Result
     # CPU seconds of the broker for the run, None where its process is not known.
@@ -65,7 +65,7 @@ class CalibrationRun:
 
 
 def constants_of(runs: dict[str, CalibrationRun], idle: IdleWorker) -> dict[str, float]:
-    """What the runs say, for each event and each byte of a payload."""
+    """The constants by these runs, for each event and each byte of a payload."""
     start_s = idle.cpu_s
     events = runs["in"].result.events
     payload = runs["in"].result.payload_bytes
@@ -92,14 +92,14 @@ def constants_of(runs: dict[str, CalibrationRun], idle: IdleWorker) -> dict[str,
         "read_back_us_per_byte": read_byte,
         "in_per_second_of_a_partition": runs["in_one"].result.events_per_second,
         "out_per_second_of_a_partition": runs["out_one"].result.events_per_second,
-        # What the busiest run used: others may have been held up by a machine that does more.
+        # The cores of the busiest run: other work on the machine may have held up the others.
         "cores_of_a_process": max(
             (runs[name].cpu_s - before_s) / runs[name].result.seconds
             for name, before_s in before.items()
         ),
         "request_bytes": runs["in"].request_bytes / events - payload,
         "row_bytes": changelog_in,
-        # What a fire adds to the changelog: the end of a schedule, kept for a day.
+        # The bytes that a fire adds to the changelog: the end of a schedule, kept for a day.
         "ended_bytes": max(0.0, runs["out"].changelog_bytes / events - payload - changelog_in),
         "fired_bytes": max(0.0, runs["out"].fired_bytes - payload),
         "state_bytes": max(0.0, runs["in"].state_bytes / events - state_byte * payload),
@@ -109,10 +109,10 @@ def constants_of(runs: dict[str, CalibrationRun], idle: IdleWorker) -> dict[str,
 
 
 def _of_memory(runs: dict[str, CalibrationRun], idle: IdleWorker) -> dict[str, float]:
-    """Memory of a worker that takes requests in, by its number of partitions, and what fires add.
+    """Memory of a worker that takes requests in, by its number of partitions, and that of fires.
 
-    While there are few each has full buffers. A worker with many has full ones for some at a time,
-    and a further partition takes what one takes that has nothing to do:
+    Of few partitions each has full buffers. A worker with many has full buffers for some at a time,
+    and a further partition takes as much as an idle one:
 
         MB ▲           ________────────   worker + partitions × idle + full × (partition − idle)
            │       ·‾‾‾
@@ -127,7 +127,7 @@ def _of_memory(runs: dict[str, CalibrationRun], idle: IdleWorker) -> dict[str, f
     worker_mb = max(0.0, one - partition_mb)
     idle_mb = max(0.0, (idle.many_mb - idle.mb) / (MANY - PARTITIONS))
     in_buffers_mb = many - worker_mb - MANY * idle_mb
-    # A run that fires has taken in before, so its peak is the higher one.
+    # A run that fires has taken requests in before, so its peak is the higher one.
     steps_mb = max(0.0, (runs["out"].rss_mb - some) / PARTITIONS)
     bigger_mb = max(0.0, (runs["out_bigger"].rss_mb - runs["in_bigger"].rss_mb) / PARTITIONS)
     firing_byte = max(0.0, (bigger_mb - steps_mb) / larger)
@@ -136,7 +136,7 @@ def _of_memory(runs: dict[str, CalibrationRun], idle: IdleWorker) -> dict[str, f
         "partition_mb": partition_mb,
         "partition_mb_per_byte": max(0.0, (runs["in_bigger"].rss_mb - some) / PARTITIONS / larger),
         "idle_partition_mb": idle_mb,
-        # Some partition has full buffers, and all of them have at most.
+        # At least one partition has full buffers, and at most all of them.
         "full_partitions": min(max(1.0, in_buffers_mb / max(1e-3, partition_mb - idle_mb)), MANY),
         "firing_mb": max(0.0, steps_mb - firing_byte * payload),
         "firing_mb_per_byte": firing_byte,
@@ -144,7 +144,7 @@ def _of_memory(runs: dict[str, CalibrationRun], idle: IdleWorker) -> dict[str, f
 
 
 def _of_the_broker(runs: dict[str, CalibrationRun], events: int, payload: int) -> dict[str, float]:
-    """The broker's CPU, where its process was told; the load's own writing is in it."""
+    """The broker's CPU, where its process is known; it includes writing the load."""
     cpu = {name: run.broker_cpu_s for name, run in runs.items()}
     took = {name: used for name, used in cpu.items() if used is not None}
     if not took:

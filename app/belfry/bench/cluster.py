@@ -6,7 +6,8 @@
         …
     # workers are stopped, topics deleted, state removed, also after an error
 
-What a worker does and costs, `worker.py` tells; what lies in the topics afterwards, `logged.py`.
+`worker.py` tells the counts and the costs of a worker, `logged.py` the content of topics
+afterwards.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ class BenchCluster:
     """Topics and workers of one benchmark; both go at the end.
 
     `settings` say how the broker is reached; prefix, group and partitions are replaced. `tell` is
-    told how far a benchmark is. Methods run in one thread and block.
+    called with the progress of a benchmark. Methods run in one thread and block.
     """
 
     def __init__(
@@ -84,10 +85,10 @@ class BenchCluster:
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def make_outputs(self, plan: BenchPlan) -> None:
-        """Create the topics that the plan's events come out on, and what the tenants' policies say.
+        """Create the output topics of the plan's events, and the policies of its tenants.
 
         Each output partition gets a record, so that no benchmark measures how a broker opens the
-        files of new ones.
+        files of new partitions.
         """
         names = [f"tenant-{number}" for number in range(plan.tenants)]
         self.open_topics([COMMON_TOPIC] if plan.common_topic else [f"fired.{n}" for n in names])
@@ -104,7 +105,7 @@ class BenchCluster:
     def open_topics(self, names: list[str]) -> None:
         """Create output topics, and write a tombstone to each of their partitions."""
         for some in _portions(names):
-            # A producer that knows very many topics asks after all of them, over and over.
+            # A producer that knows very many topics asks for all of them, over and over.
             producer = Producer(self.properties)
             topics_of = [self.settings.topic(name) for name in some]
             specs = [output_topic_spec(self.settings.cluster, name, 1) for name in topics_of]
@@ -115,7 +116,7 @@ class BenchCluster:
             producer.flush()
 
     def start_workers(self) -> None:
-        """Start the workers; the group waits for none of them."""
+        """Start the workers, without waiting until they are ready."""
         self.started_ms = time.time_ns() // 1_000_000
         ports = free_ports(self._count)
         self.workers = [
@@ -139,7 +140,7 @@ class BenchCluster:
         )
 
     def pending(self) -> int:
-        """Schedules that wait, over all workers."""
+        """Pending schedules, over all workers."""
         return sum(worker.pending() for worker in self.workers)
 
     def fired(self) -> int:
@@ -152,7 +153,7 @@ class BenchCluster:
         return sum(cpu for cpu, _ in figures), max(peak for _, peak in figures)
 
     def state_bytes(self) -> int:
-        """What the workers' local state takes on disk."""
+        """Bytes of the workers' local state on disk."""
         return sum(
             each.stat().st_size for each in self._folder.rglob("state/**/*") if each.is_file()
         )
@@ -169,6 +170,6 @@ class BenchCluster:
 
 
 def _portions(names: list[str]) -> Iterator[list[str]]:
-    """Some hundred at a time: a broker takes long for thousands of topics."""
+    """Names, some hundred at a time: a broker takes long for thousands of topics."""
     for start in range(0, len(names), TOGETHER):
         yield names[start : start + TOGETHER]

@@ -5,12 +5,11 @@
     12:00:03.006  committed
     12:00:03.008  the reader has it, and notes 8 ms
 
-So lateness is what a consumer sees, with the broker and its own fetch in it. One clock is asked
-twice, for writer and reader run on this machine. `pour` runs in the main thread, and the reader in
-one of its own.
+So lateness is measured at a consumer, and includes the broker and the consumer's fetch. Writer and
+reader run on this machine and use one clock. `pour` runs in the main thread, and the reader in one
+of its own.
 
-The first seconds are left out: the group, the caches and Java's compiler of the broker are warming
-up then.
+The first seconds are left out: then the group, the caches and the broker's Java compiler warm up.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ AHEAD_MS: Final = 3_000
 SEEN_TENANTS: Final = 8
 # Seconds that are left out at the begin, or a third of a short run.
 SETTLE_S: Final = 5.0
-# Seconds for what has come besides the first record, so that a record is not kept waiting.
+# Seconds for further records after the first one, so that a record is not kept waiting.
 POLL_S: Final = 0.002
 
 
@@ -64,14 +63,14 @@ def pour(cluster: BenchCluster, plan: BenchPlan) -> None:
 
 
 def seen_topics(plan: BenchPlan) -> list[str]:
-    """Which output topics are read: a consumer of very many would measure itself."""
+    """The output topics that are read: a consumer of very many would measure itself."""
     if plan.common_topic:
         return [COMMON_TOPIC]
     return [f"fired.tenant-{number}" for number in range(min(plan.tenants, SEEN_TENANTS))]
 
 
 def seen_events(plan: BenchPlan) -> int:
-    """How many events come out on the topics that are read."""
+    """How many events are written to the topics that are read."""
     total = plan.rate * plan.seconds
     if plan.common_topic:
         return total
@@ -81,8 +80,8 @@ def seen_events(plan: BenchPlan) -> int:
 class LiveReader:
     """Reads some tenants' topics as they fire, `read_committed`; notes how late each event is.
 
-    `expected` is how many events there have to be, and `lateness_ms` has one figure for each that
-    came.
+    `expected` is how many events there have to be, and `lateness_ms` has one figure for each event
+    that came.
     """
 
     def __init__(self, cluster: BenchCluster, plan: BenchPlan) -> None:

@@ -1,15 +1,15 @@
-"""What lies in the topics after a run: the trail of manifests in a changelog, and bytes.
+"""The content of topics after a run: the trail of manifests in a changelog, and bytes.
 
-A run is timed by what lies in the log afterwards, not by the processes that wrote it: the broker's
-clock is one clock, whatever the workers' clocks say, and a transaction that was rolled back counts
-for nothing.
+A run is timed by the records in the log afterwards, not by the processes that wrote them: the
+broker's clock is a single clock, unlike those of workers, and a transaction that was rolled back
+does not count.
 
     started        claim          taking in         taking in        fired
     ───┼─────────────┼───────────────┼─────────────────┼───────────────┼──►  append time
-       └ `from_ms`: what lies before is of workers that ran earlier
+       └ `from_ms`: records before it are of workers that ran earlier
 
-Bytes are counted as clients gave them, before any compression: what a record takes on a disk is the
-topic's business, and differs from load to load.
+Bytes are counted as clients gave them, before any compression: the size of a record on disk depends
+on the topic, and differs from load to load.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class LoggedTransaction:
 Trail = list[LoggedTransaction]
 # Seconds that a broker has to name a topic's partitions.
 ASK_S: Final = 10
-# Seconds that it has to write the last transaction's markers, and between two looks.
+# Seconds that a broker has to write the last transaction's markers, and between two looks.
 MARKERS_S: Final = 60.0
 AGAIN_S: Final = 1.0
 _CHUNK: Final = 50_000
@@ -51,7 +51,8 @@ def trails(
 ) -> list[Trail]:
     """The transactions of each partition that were appended at this instant or later, in order.
 
-    With the instant at which workers were started, the first of each is its owner's claim.
+    If that is the instant at which workers were started, the first transaction of each is its
+    owner's claim.
     """
     found = [_read(properties, topic, number) for number in range(partitions)]
     return [[step for step in trail if step.appended_ms >= from_ms] for trail in found]
@@ -63,10 +64,10 @@ def taking_in(trail: Trail) -> Trail:
 
 
 def fired_by(read: Callable[[], list[Trail]], events: int) -> Trail:
-    """The transactions that fired; those of so many events in all, as soon as they can be read.
+    """The transactions that fired so many events in all, as soon as they can be read.
 
     Workers count an event when the end of its transaction is acknowledged.  Then the broker begins
-    to write markers, and on thousands of partitions that of the changelog comes seconds later.
+    to write markers, and with thousands of partitions the changelog's marker comes seconds later.
     """
     deadline = time.monotonic() + MARKERS_S
     while True:
@@ -79,7 +80,7 @@ def fired_by(read: Callable[[], list[Trail]], events: int) -> Trail:
 def topic_bytes(properties: dict[str, Any], topic: str) -> tuple[int, int]:
     """Records of a topic, and the bytes of their keys, values and headers, uncompressed.
 
-    Tombstones are in the bytes and not in the count. The whole topic is read for it.
+    Tombstones are in the bytes and not in the count. It reads the whole topic.
     """
     count = found = 0
     for partition in AdminClient(properties).list_topics(topic, ASK_S).topics[topic].partitions:
@@ -90,7 +91,7 @@ def topic_bytes(properties: dict[str, Any], topic: str) -> tuple[int, int]:
 
 
 def _messages(properties: dict[str, Any], topic: str, partition: int) -> Iterator[Message]:
-    """All that lies in a partition now."""
+    """All records that are in a partition now."""
     log = PartitionLog(properties, topic, partition)
     try:
         low, high = log.ends()

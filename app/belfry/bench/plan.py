@@ -1,4 +1,4 @@
-"""What a benchmark is asked to do, what it tells meanwhile, and curves: one thing is varied."""
+"""The plan of a benchmark, its progress, and curves, which vary one value of a plan."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-# It takes the counted noun, how many there are by now, and how many there will be.
+# Called with the counted noun, how many there are by now, and how many there will be.
 Tell = Callable[[str, int, int], None]
 # Guarantee of a tenant without a policy.
 EXACTLY_ONCE: Final = "EXACTLY_ONCE"
@@ -28,12 +28,12 @@ BOUNDS: dict[str, tuple[int, int]] = {
 
 
 def silent(_what: str, _done: int, _of: int) -> None:
-    """Where nobody wants to know how far a benchmark is."""
+    """Ignores the progress of a benchmark."""
 
 
 @dataclass(frozen=True, slots=True)
 class BenchPlan:
-    """One benchmark: what, how much, on what."""
+    """One benchmark: its name, its amounts, and its belfry."""
 
     bench: str
     # Requests of a run; `lateness` has `rate` × `seconds` instead.
@@ -45,23 +45,23 @@ class BenchPlan:
     # Requests a second of `lateness`, for so many seconds.
     rate: int = 5_000
     seconds: int = 20
-    # Schedules that wait already when `ingest`, `fire` or `lateness` begins.
+    # Pending schedules at the begin of `ingest`, `fire` or `lateness`.
     pending: int = 0
     # Each request has an id, so a verdict is written for each.
     with_ids: bool = False
     # AT, EVERY or CRON: due once, or every day.
     kind: str = "AT"
     guarantee: str = EXACTLY_ONCE
-    # All tenants' events come out on one topic.
+    # All tenants' events go to one topic.
     common_topic: bool = False
     # `raw` has two producers in turn.
     pipelined: bool = False
 
 
 def curve(plan: BenchPlan, sweep: str, steps: tuple[int, ...] = ()) -> list[tuple[BenchPlan, int]]:
-    """The plans of a curve with the value that each varies: ingest, or fire for tenants.
+    """The plans of a curve, each with its varied value: of ingest, or of fire for tenants.
 
-    Raises `ValueError`, which says what is allowed, for a step that no benchmark can have.
+    Raises `ValueError`, which names the bounds, for a step outside of them.
     """
     name, usual = SWEEPS[sweep]
     least, most = BOUNDS[name]

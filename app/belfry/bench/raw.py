@@ -1,10 +1,10 @@
 """The yardstick: a transactional copy by plain clients, over the same bytes.
 
-One process, 10 000 records a transaction, offsets within it.  The plain way waits for each commit
-before it goes on.  The pipelined way has two producers in turn, which is the best that a plain
-client can do: while one commits, the other is given the next records. It also looks every 5 ms
-whether the queue of fetched records has room. By its default librdkafka looks once a second, and so
-the plain way has nothing to copy for two thirds of its time.
+It is one process, with 10 000 records and their offsets in each transaction.  The plain way waits
+for each commit before it goes on.  The pipelined way has two producers in turn, which is the best
+that a plain client can do: while one commits, the other gets the next records. It also looks every
+5 ms whether the queue of fetched records has room. By default librdkafka looks once a second, and
+so the plain way has no records to copy for two thirds of its time.
 
     plain       fetch produce commit······ fetch produce commit······
     pipelined   fetch produce commit······
@@ -38,13 +38,13 @@ ROOM_LOOKS: Final = {"fetch.queue.backoff.ms": 5}
 def copied(cluster: BenchCluster, plan: BenchPlan) -> Result:
     """Copy the requests that lie in the log: from the first record to the last commit.
 
-    The clock begins with the first batch, so that connecting is in no figure. The CPU seconds are
-    those of this process.
+    The clock begins with the first batch, so that no figure includes connecting. The CPU seconds
+    are those of this process.
     """
     source, target = map(cluster.settings.topic, ("schedules", "deliveries"))
-    # What the benchmark itself has imported is not to be looked through for cycles meanwhile.
+    # So the garbage collector does not search the benchmark's own imports for cycles meanwhile.
     gc.freeze()
-    # What is fetched before the first record is asked for is work too.
+    # Fetches before the first call are work too.
     worked = time.process_time()
     consumer = _consumer(cluster, source, ROOM_LOOKS if plan.pipelined else {})
     producers = [_producer(cluster, number) for number in range(2 if plan.pipelined else 1)]
@@ -72,7 +72,7 @@ def copied(cluster: BenchCluster, plan: BenchPlan) -> Result:
 
 
 def _batches(consumer: Consumer, events: int) -> Iterator[list[Any]]:
-    """What lies in the log, in batches; the first one may be awaited."""
+    """The records of the log, in batches; it waits for the first one."""
     seen = 0
     while seen < events:
         messages = consumer.consume(RAW_RECORDS, 1.0)

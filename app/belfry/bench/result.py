@@ -1,8 +1,8 @@
-"""The figures of one run, the spread of several, and both as people read them.
+"""The figures of one run, the spread of several runs, and both as text.
 
-A figure of one run says little on a machine with other work. So there are several runs, the median
-is shown, and the range with it. Runs are compared by their rate; runs of `lateness` by their median
-lateness.
+The figure of a single run says little on a machine with other work. So there are several runs, and
+the median is shown with the range. Runs are compared by their rate; runs of `lateness` by their
+median lateness.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from belfry.bench.plan import BenchPlan
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """One line of figures; None where one does not apply; `varied` is a curve's x."""
+    """One line of figures; None where a figure does not apply; `varied` is a curve's x."""
 
     bench: str
-    # Events of the run; `seconds` is what they took.
+    # Events of the run, which took `seconds`.
     events: int
     seconds: float
     events_per_second: float
@@ -33,7 +33,7 @@ class Result:
     peak_rss_mb: float | None = None
     partitions: int = 0
     payload_bytes: int = 0
-    # What a curve varies, as a point of its x axis.
+    # The varied value of a curve: a point of its x axis.
     varied: int | None = None
 
     @classmethod
@@ -49,11 +49,11 @@ class Result:
         )
 
     def using(self, cpu_seconds: float, peak_rss_mb: float) -> Result:
-        """The same, with what the workers used."""
+        """The same, with the CPU and the memory of the workers."""
         return replace(self, cpu_seconds=cpu_seconds, peak_rss_mb=peak_rss_mb)
 
     def late(self, lateness_ms: list[float]) -> Result:
-        """The same, with the percentiles of how late events were seen."""
+        """The same, with percentiles of the lateness."""
         late = sorted(lateness_ms)
         return replace(
             self,
@@ -112,5 +112,5 @@ class BenchRuns:
 
 
 def _figure(result: Result) -> float:
-    """What runs are compared by: median lateness in ms where there is one, else events a second."""
+    """The figure that orders runs: median lateness in ms if there is one, else events a second."""
     return result.p50_ms if result.p50_ms is not None else result.events_per_second

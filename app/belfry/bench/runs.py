@@ -1,6 +1,6 @@
 """The benchmarks: each returns one `Result`, of a belfry of its own.
 
-What is timed, and by which clock (the broker's, or that of this machine):
+The timed period of each, and its clock (the broker's, or that of this machine):
 
     ingest      manifest of the first take-over ─► last manifest that took requests in    broker
     fire        the due instant ─► last manifest with fires                               broker
@@ -9,8 +9,8 @@ What is timed, and by which clock (the broker's, or that of this machine):
     lateness    due instant in the payload ─► a reader has the record                     machine
     raw         first batch ─► last commit                                                machine
 
-Events that did not come out are an error (`WorkerFailed`) and never a better figure. How far a run
-is, is told between two looks at the workers, and never while this process itself is measured.
+Events that did not fire are an error (`WorkerFailed`) and never improve a figure. Progress is shown
+between two looks at the workers, and never while this process itself is measured.
 """
 
 from __future__ import annotations
@@ -32,17 +32,17 @@ from belfry.bench.workload import PAYLOAD_BYTES, Workload, write
 from belfry.settings import Settings
 
 HOUR_MS: Final = 3_600_000
-# Seconds after which a benchmark that comes no further is given up.
+# Seconds without progress after which a benchmark is given up.
 LONGEST_S: Final = 600.0
-# Seconds between two looks: the least, times what an answer took, and the most.
+# Between two looks: the least seconds, the multiple of the time of an answer, and the most seconds.
 LOOK_S: Final = 0.2
 LOOK_PARTS: Final = 20
 LATEST_LOOK_S: Final = 1.0
-# What is counted while somebody waits.
+# The counted nouns of the progress.
 TAKEN_IN: Final = "requests taken in"
 FIRED: Final = "events fired"
 RESTARTED: Final = "workers started again"
-# Where this process is in the figures, it counts and draws nothing meanwhile.
+# Where this process is part of the figures, it shows no progress meanwhile.
 AT_THE_END: Final = "records, counted at the end"
 
 
@@ -60,7 +60,7 @@ def ingest(cluster: BenchCluster, plan: BenchPlan) -> Result:
 
 
 def _fill(cluster: BenchCluster, plan: BenchPlan) -> None:
-    """Let as many schedules wait as the plan has pending, due after those that are measured."""
+    """Make the pending schedules of the plan, due after those that are measured."""
     if not plan.pending:
         return
     workload = replace(_workload(plan, _now_ms() + 2 * HOUR_MS), events=plan.pending, stem="fill")
@@ -84,7 +84,7 @@ def fire(cluster: BenchCluster, plan: BenchPlan) -> Result:
     wanted = plan.pending + plan.events
     _await(lambda: _in_time(cluster.pending(), plan, due_ms), wanted, TAKEN_IN, cluster)
     before, _ = cluster.usage()
-    # Before the instant no worker is asked: each has enough to do.
+    # Before the instant no worker is asked: each is busy.
     _await(lambda: cluster.fired() if _now_ms() > due_ms else 0, plan.events, FIRED, cluster)
     cpu, peak = cluster.usage()
     steps = fired_by(lambda: _trails(cluster, cluster.started_ms), plan.events)
@@ -96,9 +96,9 @@ def fire(cluster: BenchCluster, plan: BenchPlan) -> Result:
 
 
 def _in_time(taken_in: int, plan: BenchPlan, due_ms: int) -> int:
-    """As many as are taken in; raises `WorkerFailed` from a second before the instant on.
+    """The number of schedules taken in; raises `WorkerFailed` from a second before the instant on.
 
-    After it they fire, so the number that is waited for may never be reached.
+    After the instant schedules fire, so the awaited number may never be reached.
     """
     if _now_ms() > due_ms - 1_000:
         raise WorkerFailed(
@@ -110,7 +110,7 @@ def _in_time(taken_in: int, plan: BenchPlan, due_ms: int) -> int:
 
 
 def _fire_ms(plan: BenchPlan) -> int:
-    """The instant for all: late enough for the requests to be taken in; of CRON a whole minute."""
+    """The due instant of all: late enough for the intake of requests; a whole minute for CRON."""
     if plan.kind == "AT":
         # Larger payloads take longer to write and to take in.
         larger = max(0, plan.payload_bytes - PAYLOAD_BYTES)
@@ -158,7 +158,7 @@ def raw(cluster: BenchCluster, plan: BenchPlan) -> Result:
 
 
 def lateness(cluster: BenchCluster, plan: BenchPlan) -> Result:
-    """What a live `read_committed` consumer sees while as many requests come in."""
+    """Lateness at a live `read_committed` consumer while as many requests come in."""
     _fill(cluster, plan)
     cluster.make_outputs(plan)
     cluster.start_workers()
@@ -196,16 +196,16 @@ def _workload(plan: BenchPlan, due_ms: int) -> Workload:
 
 
 def _trails(cluster: BenchCluster, from_ms: int = 0) -> list[Trail]:
-    """What each partition's transactions did, from an instant (epoch ms) on."""
+    """The transactions of each partition, from an instant (epoch ms) on."""
     topic, partitions = cluster.settings.topic("changelog"), cluster.settings.cluster.partitions
     return trails(cluster.properties, topic, partitions, from_ms)
 
 
 def _await(count: Callable[[], int], wanted: int, what: str, cluster: BenchCluster) -> None:
-    """Wait until there are as many as wanted, and tell how many there are meanwhile.
+    """Wait until the count is as large as wanted, and show the progress.
 
-    A worker of thousands of tenants works for long on an answer, so it is asked the less often.
-    Raises `WorkerFailed` after `LONGEST_S` seconds in which there are no more of them.
+    A worker of thousands of tenants works for long on an answer, so it is asked less often. Raises
+    `WorkerFailed` after `LONGEST_S` seconds without progress.
     """
     most, deadline = -1, 0.0
     while True:
@@ -236,6 +236,6 @@ BENCHES: Final[dict[str, Callable[[BenchCluster, BenchPlan], Result]]] = {
 
 
 def measured(settings: Settings, plan: BenchPlan, tell: Tell = silent) -> Result:
-    """One run of a plan, on a belfry of its own; `tell` is told how far it is."""
+    """One run of a plan, on a belfry of its own; `tell` is called with its progress."""
     with BenchCluster(settings, plan.workers, plan.partitions, tell) as cluster:
         return BENCHES[plan.bench](cluster, plan)

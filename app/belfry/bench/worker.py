@@ -1,8 +1,8 @@
 """A worker of a benchmark: `belfry worker`, as shipped, in a process of its own.
 
-Figures come from outside of what is measured: CPU and memory from Linux's ``/proc``, counts from
-the worker's HTTP port. What it says of itself is asked for seldom, so that the answers cost nothing
-that is measured. A worker that ends by itself ends the benchmark, with the end of its log:
+Figures come from outside of the worker: CPU and memory from Linux's ``/proc``, counts from its HTTP
+port. It is asked seldom, so that its answers hardly cost measured time. A worker that ends by
+itself ends the benchmark, with the end of its log:
 
     BenchWorker ──► Popen(belfry worker) ──► folder/state, folder/log
        │ view, pending   GET /v1/cluster?alone=true
@@ -28,7 +28,7 @@ from belfry.settings import Settings
 FIRED: Final = re.compile(rb"^belfry_fired_total(?:\{[^}]*\})? (\S+)$", re.MULTILINE)
 # Seconds that an answer may take: a worker of thousands of tenants is slow on a busy machine.
 ANSWER_S: Final = 10.0
-# Units of CPU time in ``/proc``, a second.
+# Units of CPU time in ``/proc`` per second.
 CLOCK_TICKS: Final = os.sysconf("SC_CLK_TCK")
 
 
@@ -56,7 +56,7 @@ class BenchWorker:
             "BELFRY_CLUSTER__TOPIC_PREFIX": settings.cluster.topic_prefix,
             "BELFRY_CLUSTER__APP_ID": settings.cluster.app_id,
             "BELFRY_CLUSTER__PARTITIONS": str(settings.cluster.partitions),
-            # A worker that is killed is given up sooner than by default.
+            # The group gives a killed worker up sooner than by default.
             "BELFRY_SESSION_TIMEOUT_MS": "6000",
         }
         folder.mkdir(parents=True, exist_ok=True)
@@ -72,7 +72,7 @@ class BenchWorker:
 
     @property
     def pid(self) -> int:
-        """Its process."""
+        """The id of its process."""
         return self._process.pid
 
     def view(self) -> dict[str, Any]:
@@ -92,7 +92,7 @@ class BenchWorker:
         return bool(view.get("ready")) and bool(view.get("partitions"))
 
     def pending(self) -> int:
-        """Schedules that wait in its partitions."""
+        """Pending schedules in its partitions."""
         return sum(partition["pending"] for partition in self.view().get("partitions", []))
 
     def fired(self) -> int:
@@ -105,7 +105,7 @@ class BenchWorker:
         return 0 if found is None else int(float(found[1]))
 
     def usage(self) -> tuple[float, float]:
-        """CPU seconds, and peak resident memory in MB; it has to run still."""
+        """CPU seconds, and peak resident memory in MB; the worker must still run."""
         status = Path(f"/proc/{self.pid}/status").read_text()
         peak = next(line for line in status.splitlines() if line.startswith("VmHWM"))
         return cpu_seconds(self.pid), int(peak.split()[1]) / 1024

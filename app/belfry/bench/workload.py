@@ -1,8 +1,8 @@
 """The workload: 97 tenants, events of about 500 bytes, keys and ids as services write them.
 
 A prime number of tenants spreads them unevenly over 4 partitions, as real names do. Requests are
-numbered, and tenant, id and key follow from the number. So each run writes the same, but for its
-instants and its random payloads.
+numbered, and tenant, id and key follow from the number. So each run writes the same requests,
+except for their instants and random payloads.
 
 Requests are encoded while they are written, and never lie in memory together.
 """
@@ -22,7 +22,7 @@ from belfry.wire import catalogue, framing
 
 TENANTS: Final = 97
 PAYLOAD_BYTES: Final = 400
-# Payloads are windows of one random pool: no two alike, and none that compresses.
+# Payloads are windows of one random pool: no two are alike, and none can be compressed.
 POOL_BYTES: Final = 1 << 20
 DAY_MS: Final = 86_400_000
 WRITTEN: Final = "requests written"
@@ -30,10 +30,10 @@ WRITTEN: Final = "requests written"
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """What is written: how many requests, for how many tenants, how large, due when."""
+    """The written requests: how many, for how many tenants, how large, due when."""
 
     events: int
-    # The instant of all, in epoch ms; each is up to `spread_ms` later by its number.
+    # The due instant, in epoch ms; each request is up to `spread_ms` later, by its number.
     due_ms: int
     spread_ms: int = 0
     tenants: int = TENANTS
@@ -42,7 +42,7 @@ class Workload:
     # Each request has an id, and so gets a verdict.
     with_ids: bool = False
     kind: str = "AT"
-    # What ids begin with, so that two workloads of one run do not meet.
+    # The begin of ids, so that two workloads of one run do not share ids.
     stem: str = "order"
 
     def requests(self) -> Iterator[tuple[int, bytes, bytes]]:
@@ -71,7 +71,7 @@ class Workload:
             yield homes[which], keys[which], head + catalogue.encode("ScheduleRequest", fields)
 
     def _when(self, number: int) -> dict[str, Any]:
-        """When a schedule is due: once, or from this instant on and a day later again."""
+        """The fields that say when a schedule is due: once, or daily from this instant on."""
         if self.kind == "EVERY":
             return {"kind": "EVERY", "interval_ms": DAY_MS, "start_at": self.due_ms}
         if self.kind == "CRON":
@@ -83,8 +83,9 @@ class Workload:
 def write(properties: dict[str, Any], topic: str, workload: Workload, tell: Tell = silent) -> None:
     """Write a workload to a topic, each request to its home; returns when all are acknowledged.
 
-    The producer is not transactional, and a request may lie there twice after an error. A second
-    one of an id is UNCHANGED, and counts for nothing. `tell` is told how many are written.
+    The producer is not transactional, so a request may be there twice after an error. The second
+    request of an id is UNCHANGED, and does not count. `tell` is called with the number of written
+    requests.
     """
     producer = Producer(
         {
