@@ -1,4 +1,5 @@
-"""What is due now: the scan from the watermark, and the guard that watches the clock.
+"""The due rows: the scan from the watermark, and the guard that watches the clock.
 
-Pure: clocks are read by the shell and come in as numbers; `engine/firing.py` fires what is found.
+It is pure: the shell reads clocks and passes numbers in; `engine/firing.py` fires the rows that are
+found.
 """

@@ -1,4 +1,4 @@
-"""The clock guard: which instant may be taken for *now*, and whether to fire at all.
+"""The clock guard: which instant counts as *now*, and whether to fire at all.
 
 The wall clock is compared with the monotonic clock (a step) and with the broker's append time (a
 skew).  A probe is a record whose send instant, append instant and acknowledgement are known:
@@ -8,18 +8,18 @@ skew).  A probe is a record whose send instant, append instant and acknowledgeme
 
     sent − appended ≤ skew ≤ acknowledged − appended
 
-The lower bound falls short of the true skew (local ahead of broker) by the time that the record
-travels, and a single slow record may fall short by much.  The upper bound never does.  So the skew
-is taken to be the larger of the two: the largest lower bound, or the least upper bound less the
+The lower bound is less than the true skew (local ahead of broker) by the time that the record
+travels, and for a single slow record it may be much less.  The upper bound is never less.  So the
+guard takes the larger of two values: the largest lower bound, or the least upper bound minus the
 time that every fired record is under way.  Firing when ``local − max(0, skew) ≥ due`` then appends
 no record before its due instant by the broker's clock.  Where the clocks agree and the broker
-answers quickly, that costs nothing.  Beyond `tolerance_ms` firing pauses until a fresh probe shows
-a sane clock.
+answers quickly, the correction is 0.  Beyond `tolerance_ms` firing pauses until a fresh probe shows
+a right clock.
 
     sent 100, appended 80, acknowledged 105      20 ≤ skew ≤ 25; taken: max(20, 25 - 2) = 23
     wall clock 12:00:00.500                      now is 12:00:00.477
     then the wall clock steps by +40             skew 63 until the next probe, tolerance 1 000
-    or it gains a millisecond, by and by         skew 24: what is too small for a step counts too
+    or it gains a millisecond, little by little  skew 24: gains too small for a step count too
     then it steps by +5 000                      firing pauses
 
 The bounds are those of Cristian, *Probabilistic clock synchronization* (1989); bounds of several
@@ -32,37 +32,37 @@ from math import floor
 from typing import Final, NamedTuple
 
 PROBE_AGE_MS: Final = 30_000
-# Bounds are remembered for one to two such spans: longer, and clocks that drift outlive them.
+# Bounds are kept for one to two such spans: over a longer time, clocks drift out of them.
 SPAN_MS: Final = 60_000
-# Two clocks are read within a millisecond of each other, and brokers tell whole ones.
+# Two clocks are read within a millisecond of each other, and brokers give whole milliseconds.
 NOISE_MS: Final = 2
-# A fired record is under way for longer, from the look at the clock to its append.
+# A fired record takes longer than this, from the look at the clock to its append.
 ON_THE_WAY_MS: Final = 2
-# Bounds that lie further apart are worth another probe, up to so many.
+# Bounds further apart than this are worth another probe, up to so many probes.
 VAGUE_MS: Final = 20
 SEVERAL: Final = 5
 
 
 class SkewBounds(NamedTuple):
-    """The skew lies between these, by so many probes; in ms."""
+    """The skew in ms lies between these bounds, by so many probes."""
 
     least: float
     most: float
     probes: int = 1
 
     def moved(self, step_ms: float) -> SkewBounds:
-        """The same after the local clock was set."""
+        """These bounds after the local clock was set."""
         return SkewBounds(self.least + step_ms, self.most + step_ms, self.probes)
 
     def narrowed(self, by: SkewBounds | None) -> SkewBounds:
-        """What both say."""
+        """The intersection of both bounds."""
         if by is None:
             return self
         least, most = max(self.least, by.least), min(self.most, by.most)
         return SkewBounds(least, most, self.probes + by.probes)
 
     def denies(self, other: SkewBounds) -> bool:
-        """Whether both cannot be true: one of the clocks was set, or went too fast."""
+        """Whether both cannot be true: then a clock was set, or went too fast."""
         return self.least - other.most > NOISE_MS or other.least - self.most > NOISE_MS
 
 
@@ -71,22 +71,22 @@ class ClockGuard:
 
     def __init__(self, tolerance_ms: int) -> None:
         self._tolerance_ms = tolerance_ms
-        # Of the present span and the one before.
+        # The bounds of the present span, and of the one before.
         self._young: SkewBounds | None = None
         self._old: SkewBounds | None = None
         self._span_ms = 0.0
         self._proven_ms = 0.0
-        # Of the wall clock to the monotonic one: at the last look, and where bounds were measured.
+        # Wall clock minus monotonic clock: at the last look, and where bounds were measured.
         self._offset_ms: float | None = None
         self._trusted_offset_ms: float | None = None
-        # What the wall clock has gained since the last probe was acknowledged.
+        # How much the wall clock has gained since the last probe was acknowledged.
         self._gained_ms = 0.0
         self._probed_at_ms: float | None = None
         self.paused_because = "the clock has not been compared with the broker's yet"
 
     @property
     def skew_ms(self) -> float:
-        """How far the local clock may be ahead of the broker's: as proven, and gained since."""
+        """How far the local clock may be ahead of the broker's: the proven skew and later gains."""
         return self._proven_ms + max(0, self._gained_ms)
 
     @property
@@ -101,9 +101,9 @@ class ClockGuard:
     def observe(self, wall_ms: float, monotonic_ms: float) -> None:
         """Look at both clocks: a step of the wall clock pauses firing until the next probe.
 
-        Steps count from the last probe, so that several small ones are as good as a large one; one
-        that pauses nothing holds firing back by as much, until a probe shows what it was.  Readings
-        have fractions of milliseconds, so that what a clock gains by and by counts at once.
+        Steps count from the last probe, so several small steps count like a large one.  A step that
+        is too small for a pause delays firing by its size, until the next probe.  Readings have
+        fractions of milliseconds, so that small gains of a clock count at once.
         """
         self._offset_ms = wall_ms - monotonic_ms
         if self._trusted_offset_ms is None:
@@ -127,10 +127,10 @@ class ClockGuard:
     ) -> None:
         """A record sent at `sent_ms` was appended at `appended_ms` by the broker's clock.
 
-        `acknowledged_at_ms` is the monotonic reading beside `acknowledged_ms`.  So what is proven
-        is proven of the clock as it was then: bounds of before are moved by what it had gained, and
-        what somebody has seen it gain since still counts.  Before the first look at both clocks a
-        probe proves nothing: the clock may have stepped since it was sent, and nobody would see it.
+        `acknowledged_at_ms` is the monotonic reading beside `acknowledged_ms`.  So the probe is a
+        proof for the clock as it was then: earlier bounds are moved by its gain up to then, and
+        gains that were seen since still count.  Before the first look at both clocks a probe proves
+        nothing: a step of the clock since it was sent would not be seen.
         """
         if self._offset_ms is None or self._trusted_offset_ms is None:
             return
@@ -153,7 +153,7 @@ class ClockGuard:
 
     @property
     def _stepped(self) -> bool:
-        """Whether the clock has gained or lost more than readings may differ by."""
+        """Whether the clock has gained or lost more than two readings may differ."""
         return abs(self._gained_ms) > NOISE_MS
 
     @property
@@ -162,7 +162,7 @@ class ClockGuard:
         return young is not None and young.probes < SEVERAL and young.most - young.least > VAGUE_MS
 
     def _learn(self, found: SkewBounds, step_ms: float) -> None:
-        """Join a probe with those before it, which are as old as the clock that they measured."""
+        """Join a probe with earlier bounds, after moving these by the step of the clock since."""
         young, old = self._young, self._old
         young, old = young and young.moved(step_ms), old and old.moved(step_ms)
         assert self._probed_at_ms is not None

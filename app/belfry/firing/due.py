@@ -1,8 +1,8 @@
-"""The due scan: what the timeline holds from the watermark up to now, a bounded chunk at a time.
+"""The due scan: the rows of the timeline from the watermark up to now, in bounded chunks.
 
-The scan starts behind what fired last, so it never walks the remains of fired events.  Where a
-chunk ends amid events of one due instant, the watermark stays just before that instant and the
-position remembers where to go on:
+The scan starts behind the row that left last, so it never walks over deleted rows of fired events.
+Where a chunk ends amid events of one due instant, the watermark stays just before that instant and
+the position remembers where to go on:
 
     due          10   10   10   12        watermark   next
     ────────────●────●────●────●────►        9       (10, 0)     nothing has left
@@ -19,15 +19,15 @@ from typing import Final, NamedTuple
 from belfry.store.layout import keys
 
 Rows = list[tuple[bytes, bytes]]
-# Rows that are read before their bytes are looked at.
+# Rows that are read at once before their bytes are added up.
 SLICE: Final = 32
 
 
 class ScanPosition(NamedTuple):
     """How far the timeline has been emptied: everything due up to `watermark_ms` has left it.
 
-    `next` is the sort key from which on nothing has left.  It lies right behind the watermark, but
-    where a chunk ended amid events of one due instant.
+    `next` is the sort key from which on no row has left.  It lies right behind the watermark,
+    except where a chunk ended amid events of one due instant.
     """
 
     watermark_ms: int
@@ -44,7 +44,7 @@ class ScanPosition(NamedTuple):
         return self.watermark_ms + (self.next != (self.watermark_ms + 1, 0))
 
     def has_passed(self, sort_key: keys.SortKey) -> bool:
-        """Whether the scan would never meet a row that is put there."""
+        """Whether the scan would never meet a row with this sort key."""
         return sort_key < self.next
 
 
@@ -56,14 +56,14 @@ class Chunk(NamedTuple):
 
 
 class Most(NamedTuple):
-    """How much is taken at once: so many rows, and so many bytes of records or one row more."""
+    """The bounds of a chunk: rows, and bytes of records, which the last row may exceed."""
 
     rows: int
     size: int
 
 
 def take(rows: Iterator[tuple[bytes, bytes]], most: Most) -> tuple[Rows, bool]:
-    """The first of these rows; and whether there may be more."""
+    """The first rows within the bounds, and whether there may be more."""
     found: Rows = []
     room = most.size
     while len(found) < most.rows:
@@ -92,7 +92,7 @@ def due_chunk(
 
 
 def first_of(chunk: Chunk, rows: int, before: ScanPosition) -> Chunk:
-    """So many rows of a chunk that began at a position, where more of it are left."""
+    """The first `rows` rows of a chunk that began at `before`, where more of its rows are left."""
     first = chunk.rows[:rows]
     return Chunk(first, _behind(first[-1], before))
 
