@@ -1,6 +1,6 @@
-"""Who owns which partition and who stands by: the group's leader computes it from what all say.
+"""Owners and standbys of partitions: the group's leader computes them from the members' statements.
 
-Pure: the same members in give the same shares out, on whichever worker leads the group.
+It is pure: the same members give the same shares, on whichever worker leads the group.
 
     members ─► owners (even, hashed) ─► shares with standbys ─► a part for each (`assignment`)
 """

@@ -1,11 +1,11 @@
-"""The leader's answer to one member: its own part of the assignment, and nothing of the others'.
+"""The leader's answer to one member: its own part of the assignment, and no other part.
 
-The group's record in Kafka holds every member's assignment.  So each of them holds no more than the
-member's own part: the record grows with members and partitions, and not with their product.  A
-member that wants to know the others asks the group itself (`assignment_map.py`).
+The group's record in Kafka holds the assignments of all members.  Each assignment has only the
+member's own part, so the record grows with members and partitions, and not with their product.  A
+member that needs the parts of others asks the group itself (`assignment_map.py`).
 
 Kafka's own part of the assignment says which partitions a member owns.  This part says what a
-member needs at once and must not have to ask for: whom it stands by for, and who listens to it.
+member needs at once, without asking: the owners that it stands by for, and who listens to it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from belfry.balance.assignment_map import (
 from belfry.balance.members import Share, able
 
 FORMAT: Final = 2
-# A member whose metadata say this format or a later one reads its own part.
+# A member whose metadata have this format or a later one reads its own part.
 READS_OWN_PART: Final = 2
 NO_HEARTBEAT: Final = -1
 
@@ -37,8 +37,9 @@ class Watched:
     """An owner that a member stands by for.
 
     `ranks` are the partitions, each with the number of standbys that come before this one.
-    `heartbeat` is the partition under which the owner keeps its heartbeat, `NO_HEARTBEAT` where it
-    shows by commits that it lives, of which `owns` says how many it divides its attention among.
+    `heartbeat` is the partition under which the owner keeps its heartbeat.  It is `NO_HEARTBEAT`
+    for an owner that shows by commits that it lives; `owns` is the number of partitions that it has
+    to commit.
     """
 
     worker: str
@@ -49,10 +50,10 @@ class Watched:
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """A member's own part: whom it watches, and which of its partitions have to commit for others.
+    """A member's own part: owners that it watches, and partitions that have to commit for others.
 
-    `heartbeat` is where this member keeps its own heartbeat.  `others` says whether anybody else
-    could take its partitions over.
+    `heartbeat` is the partition of this member's own heartbeat.  `others` says whether another
+    member could take its partitions over.
     """
 
     others: bool = False
@@ -61,7 +62,7 @@ class Assignment:
     watches: tuple[Watched, ...] = ()
 
     def encode(self) -> bytes:
-        """As it travels."""
+        """The assignment as bytes of JSON."""
         told = {"format": FORMAT, **asdict(self)}
         return orjson.dumps(told, option=orjson.OPT_NON_STR_KEYS)
 
@@ -71,19 +72,19 @@ class Assignment:
         return tuple(sorted(p for each in self.watches for p in each.ranks))
 
     def owner(self, partition: int) -> Watched | None:
-        """Who owns a partition that the member stands by for."""
+        """The owner of a partition that the member stands by for."""
         return next((each for each in self.watches if partition in each.ranks), None)
 
 
 def reads_own_part(member_metadata: MemberMetadata) -> bool:
-    """Whether a member understands its own part; otherwise it is told the whole assignment map."""
+    """Whether a member understands its own part; otherwise it gets the whole assignment map."""
     return member_metadata.format >= READS_OWN_PART
 
 
 def own_parts(
     metadata_of: Mapping[str, MemberMetadata], found: Mapping[str, Share]
 ) -> dict[str, Assignment]:
-    """Each member's own part, by the names that the shares go by."""
+    """Each member's own part, by the names of the shares."""
     owner_of = {p: name for name, share in found.items() for p in share.owns}
     ranked = _standbys(found)
     beating = {name: _heartbeat(metadata_of[name], share, ranked) for name, share in found.items()}
@@ -111,7 +112,7 @@ def own_parts(
 
 
 def _heartbeat(member_metadata: MemberMetadata, share: Share, listened: Container[int]) -> int:
-    """Its first partition that has a standby: no two members own the same one."""
+    """A member's first partition that has a standby: no two members own the same one."""
     if not member_metadata.heartbeats:
         return NO_HEARTBEAT
     return min((p for p in share.owns if p in listened), default=NO_HEARTBEAT)
@@ -127,7 +128,7 @@ def _standbys(found: Mapping[str, Share]) -> dict[int, list[str]]:
 
 
 def of_map(assignment_map: AssignmentMap, worker: str) -> Assignment:
-    """A member's own part, as a leader that tells everybody the whole assignment map means it."""
+    """A member's own part, from the whole map of a leader that sends it to all members."""
     mine = assignment_map.entry(worker)
     watched: dict[str, Watched] = {}
     for partition in mine.stands_by:
@@ -144,7 +145,7 @@ def of_map(assignment_map: AssignmentMap, worker: str) -> Assignment:
 
 
 def read_answer(told: bytes, worker: str) -> tuple[Assignment, AssignmentMap | None]:
-    """The leader's answer to a member, and the assignment map where it told all of it."""
+    """The leader's answer to a member, and the assignment map if it was sent as a whole."""
     found = read_object(told)
     if "watches" not in found:
         assignment_map = read_assignment_map(told)

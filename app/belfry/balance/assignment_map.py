@@ -1,13 +1,13 @@
-"""The members of the group: what each says of itself, and all of them with what each one got.
+"""The members of the group: the statement of each, and all of them with their partitions.
 
-A member says what it is and holds (`MemberMetadata`), as JSON.  The assignment map is the sum of
-what all say and what each was told; the broker that keeps the group tells it to every member that
-asks.  Members of format 1 do not ask, so the leader sends them the whole of it.  Fields that a
-reader does not know are passed over, and a member whose words cannot be read at all counts as a
-plain member, so that versions can stand side by side.
+A member states its properties and its partitions (`MemberMetadata`), as JSON.  The assignment map
+is the sum of all statements and all answers; the broker that keeps the group sends it to every
+member that asks.  Members of format 1 do not ask, so the leader sends them the whole map.  A reader
+ignores fields that it does not know, and a member whose statement cannot be read at all counts as a
+plain member, so that versions can run side by side.
 
-That is never an error: a rebalance in which one member cannot be understood must still give every
-partition an owner.
+Such a statement is never an error: a rebalance with a member that cannot be understood must still
+give every partition an owner.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import orjson
 
 from belfry.balance.members import Member
 
-# Of the assignment map as it travels to members of format 1.
+# The format of the assignment map that is sent to members of format 1.
 FORMAT: Final = 1
 LISTS: Final = ("owns", "stands_by", "held")
 _KINDS: Final[dict[str, type]] = {
@@ -36,7 +36,7 @@ MISSED_COMMITS: Final = 3
 
 @dataclass(frozen=True, slots=True)
 class MemberMetadata:
-    """What a member says of itself.
+    """The statement of a member.
 
     `owns` has the epoch of each ownership, `warm` the partitions that it follows closely enough.
     `http` is the address under which other members reach it, empty where there is none.
@@ -50,12 +50,12 @@ class MemberMetadata:
     leaving: bool = False
     owns: Mapping[int, int] = field(default_factory=dict)
     warm: tuple[int, ...] = ()
-    # Partitions that hold schedules which it cannot fire.
+    # Partitions with schedules that it cannot fire.
     cannot: tuple[int, ...] = ()
     # Whether it keeps a heartbeat, and judges others by theirs.
     heartbeats: bool = False
     format: int = METADATA_FORMAT
-    # Whether it is leaving because it cannot do its work, and not because it stops.
+    # Whether it leaves because it cannot do its work, and not because it stops.
     unfit: bool = False
 
     def encode(self) -> bytes:
@@ -78,7 +78,7 @@ class MemberMetadata:
 
 @dataclass(frozen=True, slots=True)
 class AssignedMember:
-    """One worker of the group; `held` is what it said in joining that it owned by then."""
+    """One worker of the group; `held` are the partitions that it owned when it joined."""
 
     worker: str
     version: str = ""
@@ -94,7 +94,7 @@ class AssignedMember:
 def assigned_member_of(
     member_metadata: MemberMetadata, owns: Iterable[int], stands_by: Iterable[int]
 ) -> AssignedMember:
-    """A member and what it got."""
+    """A member with its assigned partitions."""
     return AssignedMember(
         member_metadata.worker,
         member_metadata.version,
@@ -104,14 +104,14 @@ def assigned_member_of(
         member_metadata.leaving,
         tuple(owns),
         tuple(stands_by),
-        # What is only on its way there has no epoch yet.
+        # A partition that the member is still taking over has no epoch yet.
         tuple(partition for partition, epoch in member_metadata.owns.items() if epoch >= 0),
     )
 
 
 @dataclass(frozen=True, slots=True)
 class AssignmentMap:
-    """Who owns what and who stands by."""
+    """The owners and standbys of the whole group."""
 
     entries: tuple[AssignedMember, ...] = ()
 
@@ -120,13 +120,13 @@ class AssignmentMap:
         return orjson.dumps({"format": FORMAT, "seats": [asdict(entry) for entry in self.entries]})
 
     def entry(self, worker: str) -> AssignedMember:
-        """A worker's entry; one without partitions for a worker that is not there."""
+        """A worker's entry; for an unknown worker one without partitions."""
         return next(
             (entry for entry in self.entries if entry.worker == worker), AssignedMember(worker)
         )
 
     def owner(self, partition: int) -> AssignedMember | None:
-        """Who was given a partition."""
+        """The member that a partition was assigned to."""
         return next((entry for entry in self.entries if partition in entry.owns), None)
 
     def stood_by(self) -> set[int]:
@@ -139,7 +139,7 @@ class AssignmentMap:
         return standbys.index(worker) if worker in standbys else len(standbys)
 
     def others(self, worker: str) -> bool:
-        """Whether anybody else could take partitions over."""
+        """Whether another member could take partitions over."""
         return any(entry.worker != worker and not entry.leaving for entry in self.entries)
 
 
@@ -149,7 +149,7 @@ def idle_commit_ms(partitions: int) -> int:
 
 
 def read_metadata(told: bytes, name: str) -> MemberMetadata:
-    """What a member said; a plain member where it said nothing that can be read."""
+    """The statement of a member; a plain member where it cannot be read."""
     found = read_object(told)
     said = {**_readable(found, ("warm", "cannot")), "owns": read_numbered(found.get("owns"))}
     member_metadata: MemberMetadata = _made(MemberMetadata, {"worker": name, "format": 1, **said})
@@ -157,7 +157,7 @@ def read_metadata(told: bytes, name: str) -> MemberMetadata:
 
 
 def read_assignment_map(told: bytes) -> AssignmentMap:
-    """The whole map, as a member of format 1 is told it; an empty one where there is none."""
+    """The whole map, as it is sent to a member of format 1; an empty one where there is none."""
     entries = read_object(told).get("seats")
     rows = [row for row in entries if isinstance(row, dict)] if isinstance(entries, list) else []
     named = [row for row in rows if isinstance(row.get("worker"), str)]
@@ -165,7 +165,7 @@ def read_assignment_map(told: bytes) -> AssignmentMap:
 
 
 def read_object(told: bytes) -> dict[str, Any]:
-    """A JSON object; an empty one where it is none."""
+    """A JSON object; an empty one where the bytes are not one."""
     try:
         found = orjson.loads(told)
     except orjson.JSONDecodeError:
@@ -174,13 +174,13 @@ def read_object(told: bytes) -> dict[str, Any]:
 
 
 def read_numbers(told: Any) -> tuple[int, ...]:
-    """A list of numbers of partitions; none where it is no such list."""
+    """A list of partition numbers; empty where the value is not such a list."""
     whole = isinstance(told, list) and all(type(each) is int and each >= 0 for each in told)
     return tuple(told) if whole else ()
 
 
 def read_numbered(told: Any) -> dict[int, int]:
-    """Numbers by partitions; none where it is no such object."""
+    """Numbers by partition; empty where the value is not such an object."""
     if not isinstance(told, dict):
         return {}
     whole = all(key.isdecimal() and type(each) is int for key, each in told.items())
@@ -188,7 +188,7 @@ def read_numbered(told: Any) -> dict[int, int]:
 
 
 def _readable(given: dict[str, Any], lists: tuple[str, ...]) -> dict[str, Any]:
-    """What is of the kind that it has to be; the rest is left out, as if it had not been said."""
+    """The fields with values of the right type; others are left out, as if they were absent."""
     found = {name: given[name] for name, kind in _KINDS.items() if type(given.get(name)) is kind}
     if found.get("weight", 0) < 0:
         del found["weight"]
@@ -196,5 +196,5 @@ def _readable(given: dict[str, Any], lists: tuple[str, ...]) -> dict[str, Any]:
 
 
 def _made(kind: Any, given: dict[str, Any]) -> Any:
-    """One of the classes above from what it knows of a dictionary."""
+    """An object of one of the classes above, from the fields that it knows in a dictionary."""
     return kind(**{key: value for key, value in given.items() if key in kind.__slots__})

@@ -1,11 +1,11 @@
-"""A worker's heartbeat: one value for all of its partitions, as it travels.
+"""A worker's heartbeat: one value for all of its partitions, and its bytes.
 
-It names the partitions that are well, so a partition that hangs is told from a worker that is dead.
-They travel as a bitmap, and Kafka keeps 4 096 bytes: enough for 14 000 partitions.
+It names the partitions that are well, which distinguishes a partition that hangs from a worker that
+is dead. They are sent as a bitmap, and Kafka keeps 4 096 bytes: enough for 14 000 partitions.
 
     well: 0, 1 and 5      {"format":1,"worker":"w1","well":"23"}      0x23 is 10 0011
 
-It lies beside a committed offset of a group without members, where only the last one is kept.
+It is stored beside a committed offset of a group without members, where only the last one is kept.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ FORMAT: Final = 1
 
 @dataclass(frozen=True, slots=True)
 class Heartbeat:
-    """Who lives, and which of its partitions are well."""
+    """A worker that lives, and those of its partitions that are well."""
 
     worker: str
     well: frozenset[int] = frozenset()
@@ -35,7 +35,7 @@ class Heartbeat:
 
 
 def read_heartbeat(told: str | None) -> Heartbeat | None:
-    """A heartbeat, None where there is none that can be read."""
+    """A heartbeat, None where there is none, or it cannot be read."""
     found: Any = read_object((told or "").encode())
     try:
         bits = int(found["well"], 16)

@@ -1,9 +1,9 @@
-"""The members that an assignment is made of: weights, racks, and what each of them holds.
+"""The members of an assignment: their weights, their racks, and the partitions that each holds.
 
     12 partitions, weights 1, 1, 2      exact 3, 3, 6
     10 partitions, weights 1, 1, 1      exact 3.33 each; the tenth goes to the one that holds most
 
-Everything here and in this room is a function of what members say, so each member could compute the
+All functions of this room depend only on the members' statements, so each member could compute the
 leader's answer, and tests do.
 """
 
@@ -20,12 +20,12 @@ NO_RACK: Final = ""
 class Member:
     """A worker as the group's leader sees it.
 
-    `owns` are partitions that it owns, each with the epoch of its ownership: where two claim one,
-    the higher epoch is right.  `warm` are those that it follows closely enough to be promoted.
-    `cannot` are those that hold schedules which it cannot fire: others come first there.
-    A member that is `leaving` gets nothing, even where all are, unless all that would stay are
-    `unfit`: then those go on, for nobody is better off.  One of weight 0 owns nothing unless all
-    have it, and stands by like the others.
+    `owns` are partitions that it owns, each with the epoch of its ownership: where two members
+    claim one, the higher epoch is right.  `warm` are partitions that it follows closely enough to
+    be promoted. `cannot` are partitions with schedules that it cannot fire: other members come
+    first there.  A member that is `leaving` gets no partition, even where all members leave.  Only
+    where all of them leave and some are `unfit`, these go on, because there is no better member.  A
+    member of weight 0 owns no partition unless all have weight 0, and stands by like the others.
     """
 
     name: str
@@ -44,19 +44,19 @@ class Member:
 
 @dataclass(slots=True)
 class Share:
-    """What one member gets."""
+    """The partitions of one member."""
 
     owns: list[int] = field(default_factory=list)
     stands_by: list[int] = field(default_factory=list)
 
 
 def able(members: list[Member]) -> list[Member]:
-    """Those that may be given something, in the order of their names.
+    """The members that may get partitions, in the order of their names.
 
         a fit, b unfit          a              a stops, b unfit        b
-        a unfit, b unfit        a and b        a stops, b stops        nobody
+        a unfit, b unfit        a and b        a stops, b stops        none
 
-    Both may call themselves unfit in one second, before either knows of the other.
+    Two members may both declare themselves unfit in one second, before either knows of the other.
     """
     staying = [member for member in members if not member.leaving]
     staying = staying or [member for member in members if member.unfit]
@@ -64,12 +64,12 @@ def able(members: list[Member]) -> list[Member]:
 
 
 def quotas(count: int, members: list[Member], held: Mapping[str, int]) -> dict[str, int]:
-    """`count` divided by weight; the remainder goes where most is held already.
+    """`count` divided by weight; the remainder goes to members that hold most already.
 
-    By the largest remainder; of equal remainders the member that holds more comes first, so that a
-    group which has not changed keeps what it has.  The sum is `count`.
+    The largest remainder comes first; with equal remainders the member that holds more comes first,
+    so that a group that has not changed keeps its partitions.  The sum is `count`.
     """
-    # A group of spare workers only still has to own everything.
+    # A group with only spare workers still has to own all partitions.
     weights = {m.name: m.weight for m in members}
     if not any(weights.values()):
         weights = dict.fromkeys(weights, 1)

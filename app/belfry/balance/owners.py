@@ -1,8 +1,8 @@
 """Two ways to choose owners, behind one interface: `even` (the default) and `hashed`.
 
-`even` gives each member as many partitions as its weight says, and moves only what must move: a
-member keeps what it owns up to its quota, and free partitions go to warm members.  `hashed`
-depends on names and weights alone, so that an owner can be told without asking anybody.
+`even` gives each member as many partitions as its weight says, and moves only those that must move:
+a member keeps its partitions up to its quota, and free partitions go to warm members.  `hashed`
+depends on names and weights alone, so that any program can compute an owner without asking.
 
     a owns 0-7; b joins, warm for 2 and 5      even: quota 4 each; b takes 2, 5 and two others
     c joins afterwards                          even: quotas 3, 3, 2: two of 8 move
@@ -31,9 +31,9 @@ class Assigner(Protocol):
 def even(partitions: Sequence[int], members: Sequence[Member]) -> dict[int, str]:
     """Give each member as many partitions as its weight says.
 
-    Members keep what they own; a free partition goes to a member that is warm for it, if any is.
+    Members keep their partitions; a free one goes to a member that is warm for it, if there is one.
 
-    Costs partitions times members; a member's name breaks ties, so the answer is one answer.
+    It costs partitions times members; names break ties, so the result is unique.
     """
     present = _present_owners(partitions, members)
     held = {m.name: sum(1 for name in present.values() if name == m.name) for m in members}
@@ -45,8 +45,9 @@ def even(partitions: Sequence[int], members: Sequence[Member]) -> dict[int, str]
             owners[partition] = member.name
             room[member.name] -= 1
     free = [p for p in partitions if p not in owners]
-    # What few members are warm for chooses first.  What none is warm for comes last: it is cold
-    # wherever it goes, and would take the room of a member that is warm for another one.
+    # A partition that few members are warm for chooses first.  One without a warm member comes
+    # last: it is cold wherever it goes, and would take the room of a member that is warm for
+    # another one.
     warm = {p: sum(m.holds(p) for m in members) for p in free}
     free.sort(key=lambda p: (not warm[p], warm[p], p))
     for partition in free:
@@ -60,7 +61,7 @@ def even(partitions: Sequence[int], members: Sequence[Member]) -> dict[int, str]
 
 
 def _present_owners(partitions: Sequence[int], members: Sequence[Member]) -> dict[int, str]:
-    """Who owns each partition now: of several that say so, the one with the highest epoch."""
+    """The present owner of each partition: of several claims, the one with the highest epoch."""
     found: dict[int, tuple[int, str]] = {}
     for member in members:
         for partition, epoch in member.owns.items():
@@ -70,7 +71,7 @@ def _present_owners(partitions: Sequence[int], members: Sequence[Member]) -> dic
 
 
 def _kept(mine: list[int], quota: int, members: Sequence[Member], member: Member) -> Sequence[int]:
-    """Which of its partitions a member keeps: what others cannot fire, or are not warm for."""
+    """The partitions that a member keeps: first those that others cannot fire, or do not follow."""
 
     def others_warm(partition: int) -> int:
         return sum(m.holds(partition) for m in members if m is not member)

@@ -5,7 +5,7 @@
     1           b       c
     2           c       a                 then a warm one, then the one with the most room
 
-A partition never has its owner as a standby, and has as many as there are other members at most.
+A partition never has its owner as a standby, and it has at most as many as there are other members.
 The order of standbys is the order in which they may take over.
 """
 
@@ -24,7 +24,7 @@ def shares(
     assigner: Assigner,
     standbys: Mapping[int, int],
 ) -> dict[str, Share]:
-    """What each member gets; `standbys` is how many each partition should have, 0 if absent."""
+    """The share of each member; `standbys` is how many each partition should have, 0 if absent."""
     found = {member.name: Share() for member in members}
     staying = able(list(members))
     if not staying:
@@ -46,9 +46,9 @@ def shares(
 
 
 def _give_to_able(owners: dict[int, str], members: Sequence[Member]) -> None:
-    """Give a partition that its owner could not fire all of to one that can, if there is one.
+    """Give a partition that its owner could not fully fire to a member that can, if there is one.
 
-    The owner gets another one for it, so that the shares stay as large as they were.
+    The owner gets another partition in exchange, so that shares keep their sizes.
     """
     by_name = {member.name: member for member in members}
     for partition in sorted(owners):
@@ -69,7 +69,7 @@ def _give_to_able(owners: dict[int, str], members: Sequence[Member]) -> None:
 
 
 def _unweighted(member: Member) -> Member:
-    """Standing by costs each worker the same, and spare workers (weight 0) are made for it."""
+    """The member with weight 1: a standby costs each worker the same, and spare ones as well."""
     return Member(member.name)
 
 
@@ -80,7 +80,7 @@ def _standby(
     found: Mapping[str, Share],
     room: Mapping[str, int],
 ) -> str:
-    """The best standby: able to fire all, in another rack, with room, warm, with the most room."""
+    """The best standby: it can fire all, is in another rack, has room, is warm, has most room."""
     rack = next(m.rack for m in members if m.name == owner)
     free = (m for m in members if m.name != owner and partition not in found[m.name].stands_by)
 
