@@ -1,4 +1,4 @@
-"""What a cluster needs for its load: a model, and constants that were measured.
+"""The needs of a cluster for its load: a model, and constants that were measured.
 
-`belfry plan` asks it.  Pure: a demand and constants go in, estimates come out.
+`belfry plan` uses it.  It is pure: a demand and constants go in, estimates come out.
 """

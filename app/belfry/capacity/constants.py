@@ -1,14 +1,14 @@
-"""The constants of the model: what they are, where each comes from, and which are only assumed.
+"""The constants of the model: their meanings, their origins, and which are only assumed.
 
 `belfry bench calibrate` measures those of `MEASURED`; a file of its figures may set those of
-`ASSUMED` as well.  Each constant knows its origin, for a plan shows it.
+`ASSUMED` as well.  Each constant knows its origin, because a plan shows it.
 
     {"measured_on": "2026-11-20", "machine": "2 cores, …", "payload_bytes": 400,
      "constants": {"in_cpu_us": 14.2, "out_cpu_us": 11.8, "busy": 0.5, …}}
 
-The release brings such a file (`shipped.json`).  A file of one's own is laid over it, and need not
-have all constants: one that an older release has printed lacks newer ones.  What the release stands
-in for says so.  Units are in the names: `us` microseconds, `mb` MB of 2^20 bytes as `belfry bench`
+The release brings such a file (`shipped.json`).  A user's file wins over it, and need not have all
+constants: the output of an older release lacks newer ones.  A constant that stands in for a missing
+one says so.  Units are in the names: `us` microseconds, `mb` MB of 2^20 bytes as `belfry bench`
 prints memory.
 
 "Without its payload" and "for each byte of a payload" are two constants of one straight line, which
@@ -25,7 +25,7 @@ from difflib import get_close_matches
 from math import isfinite
 from typing import Any, Final
 
-# What each measured constant means.
+# The meaning of each measured constant.
 MEASURED: Final = {
     "in_cpu_us": "worker's CPU to take a request in, without its payload",
     "in_cpu_us_per_byte": "the same for each byte of a payload",
@@ -55,7 +55,7 @@ MEASURED: Final = {
     "broker_out_cpu_us": "broker's CPU for an event that fires",
     "broker_cpu_us_per_byte": "broker's CPU for each byte of a payload",
 }
-# What nobody has measured here: the value, and why it is so.
+# Constants that were not measured: the value, and the reason for it.
 ASSUMED: Final[dict[str, tuple[float, str]]] = {
     "busy": (0.6, "share of a core or a partition that is planned for"),
     "disk_full": (0.7, "share of a disk that is planned for"),
@@ -77,7 +77,7 @@ ASSUMED: Final[dict[str, tuple[float, str]]] = {
 }
 
 
-# Ends the origin of a constant that the last file lacks.
+# The end of the origin of a constant that the last file lacks.
 STANDS_IN: Final = "; they stand in for what the file of constants lacks"
 
 
@@ -123,8 +123,9 @@ def constants_from(*files: Mapping[str, Any]) -> Constants:
     """The constants of files, of which later ones win; `BadConstants` says what is wrong.
 
     `files` are decoded JSON as `belfry bench calibrate` prints it.  All of `MEASURED` have to be in
-    one of them; what is not in `MEASURED` or `ASSUMED` is refused, with the nearest name.  Where
-    the last file lacks a measured constant, the origin of the earlier one ends with `STANDS_IN`.
+    one of them; a name that is not in `MEASURED` or `ASSUMED` is refused, with the nearest name.
+    Where the last file lacks a measured constant, the origin of the earlier one ends with
+    `STANDS_IN`.
     """
     found = {name: Constant(name, value, why, "assumed") for name, (value, why) in ASSUMED.items()}
     payload = 0.0
@@ -146,7 +147,7 @@ def constants_from(*files: Mapping[str, Any]) -> Constants:
 
 
 def _standing_in(old: Constant, given: Mapping[str, Any]) -> Constant:
-    """A constant of an earlier file; where a later one lacks what was measured, it says so."""
+    """A constant of an earlier file; its origin says so where a later file lacks it."""
     stays = old.name in ASSUMED or old.name in given or old.origin.endswith(STANDS_IN)
     return old if stays else replace(old, origin=old.origin + STANDS_IN)
 
@@ -158,8 +159,8 @@ def _constant(name: str, value: object, origin: str) -> Constant:
         guess = f" Did you mean {near[0]}?" if near else ""
         raise BadConstants(f"no constant is called {name!r}.{guess}")
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise BadConstants(f"{name} is {value!r}, which is no number")
-    # What rates and shares are divided by has to be more than nothing.
+        raise BadConstants(f"{name} is {value!r}, which is not a number")
+    # Rates and shares are divisors, so they have to be more than 0.
     least = 0.0 if name.endswith(("_us", "_mb", "_bytes", "_per_byte")) else 1e-9
     if not (isfinite(value) and least <= value <= 1e15):
         raise BadConstants(f"{name} is {value}; {least:g} to 1e15 is allowed")

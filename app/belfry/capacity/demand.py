@@ -5,7 +5,7 @@ A demand is nine numbers that an operator knows or guesses.  Two ranges judge ea
     least ─────────── reached ─────────────────────────── most
       │  a run had it    │  a guess, and the plan says so   │  refused: a slip of a unit
 
-`check` refuses what is out of bounds, and `beyond` names what no run has reached.
+`check` refuses a demand that is out of bounds, and `beyond` names those that no run has reached.
 """
 
 from __future__ import annotations
@@ -51,8 +51,9 @@ class Demand:
     """The load of a cluster; `retention_hours` is that of requests and fired events.
 
     `pending` schedules wait at a time; rates are those of the busiest time, not of an average day.
-    `payload` is bytes of an event, `tenants` counts output topics, `consumers` how many read each
-    fired event.  `replicas` are those of every topic, `standbys` those of every partition.
+    `payload` is the size of an event's payload in bytes, `tenants` the number of output topics,
+    `consumers` the number of readers of each fired event.  `replicas` are those of every topic,
+    `standbys` those of every partition.
     """
 
     pending: float
@@ -68,8 +69,8 @@ class Demand:
     def check(self) -> None:
         """Raise `BadDemand` for a number that is out of its bounds.
 
-        They are wider than any cluster so far, and keep a slip of a unit, or a NaN, from giving a
-        plan that looks like one.
+        The bounds are wider than any cluster so far.  They prevent that a wrong unit, or a NaN,
+        gives a plan that looks right.
         """
         for name, (least, most) in BOUNDS.items():
             value = getattr(self, name)

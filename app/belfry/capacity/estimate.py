@@ -1,7 +1,7 @@
-"""An estimate: how much of one thing is needed, and what drives it.
+"""An estimate: the size of one need, and the terms that drive it.
 
-It is a sum, or the largest, of terms, and keeps them, so that a plan shows what would have to
-change:
+It is the sum of its terms, or the largest of them, and keeps them, so that a plan shows which of
+them would have to change:
 
     workers   3   the most of   cores 2.4   standbys 2        more cores a process, fewer workers
     memory    6   the sum of    workers 1   partitions 4   pending 1
@@ -20,10 +20,10 @@ GB: Final = 1e9
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """One thing that is needed: how much, by which formula, and of what that is made up.
+    """One need: its size, its formula, and its terms.
 
-    `formula` is text for people, in the names of the constants.  `terms` are what is added, or
-    compared, in the unit of the value.
+    `formula` is text for people, with the names of the constants.  `terms` are the numbers that are
+    added or compared, in the unit of the value.
     """
 
     name: str
@@ -33,9 +33,9 @@ class Estimate:
     terms: tuple[tuple[str, float], ...]
 
     def drivers(self) -> list[tuple[str, float]]:
-        """What drives it: its terms as shares of all of them, the largest first.
+        """Its terms as shares of their sum, the largest first.
 
-        ``[("fires", 0.7), ("requests", 0.3)]``; terms of nothing are left out.
+        ``[("fires", 0.7), ("requests", 0.3)]``; terms of 0 are left out.
         """
         whole = sum(value for _, value in self.terms)
         shares = [(name, value / whole) for name, value in self.terms if value > 0]
@@ -48,5 +48,5 @@ def sum_of(name: str, unit: str, formula: str, *terms: tuple[str, float]) -> Est
 
 
 def most_of(name: str, unit: str, formula: str, *terms: tuple[str, float]) -> Estimate:
-    """The largest of the terms, rounded up: what is counted comes in whole pieces."""
+    """The largest of the terms, rounded up to a whole number."""
     return Estimate(name, float(ceil(max(value for _, value in terms))), unit, formula, terms)

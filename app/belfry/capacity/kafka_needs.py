@@ -1,7 +1,7 @@
-"""What brokers need: cores, disks and network of what is written, and how many they are.
+"""The needs of brokers: cores, disks and network, and the number of brokers.
 
-Each record is written once by its producer, once more by each follower, and read by each consumer
-that wants it.  What is written for one event that is asked for, waits, and fires:
+Each record is written once by its producer, once more by each follower, and read by each of its
+consumers.  The records of one event, from its request to its fire:
 
     request   request_bytes + payload     kept for the retention
     row       row_bytes + payload         in the changelog, until it fires
@@ -17,7 +17,7 @@ from belfry.capacity.estimate import GB, MB, Estimate, most_of, sum_of
 
 
 class KafkaNeeds:
-    """The formulas of brokers, each a method; more of a demand never needs less of anything."""
+    """The formulas of brokers, each a method; a larger demand never lowers a need."""
 
     def __init__(self, demand: Demand, constants: Constants) -> None:
         self._d, self._c = demand, constants
@@ -45,8 +45,8 @@ class KafkaNeeds:
     def kafka_disk(self) -> Estimate:
         """Disks of all brokers: requests and events for their retention, and the changelog.
 
-        The changelog is compacted, so it holds what waits and what has ended within a day, and as
-        much again while half of it is dirty.
+        The changelog is compacted, so it holds pending schedules and those that have ended within a
+        day, and as much again while half of it is dirty.
         """
         d, c = self._d, self._c
         scale = d.replicas / c["disk_full"] / GB
@@ -64,7 +64,7 @@ class KafkaNeeds:
         )
 
     def network_in(self) -> Estimate:
-        """What brokers receive: each record once by its producer, and again by each follower."""
+        """The bytes that brokers receive: each record by its producer, and by each follower."""
         d = self._d
         scale = d.replicas / MB
         return sum_of(
@@ -77,7 +77,7 @@ class KafkaNeeds:
         )
 
     def network_out(self) -> Estimate:
-        """What brokers send: to workers, to standbys, to consumers, and to each other."""
+        """The bytes that brokers send: to workers, to standbys, to consumers, and to each other."""
         d = self._d
         written = (
             d.requests_per_second * self._request

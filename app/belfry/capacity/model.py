@@ -1,8 +1,8 @@
-"""The model: a demand, and what a cluster needs for it.
+"""The model: the needs of a cluster for a demand.
 
-Each estimate is a sum, or the largest, of terms, so that it shows what drives it.  Schedules fire
-once; a recurring one counts as a request for each of its fires.  The formulas of workers are here,
-those of brokers in `kafka_needs.py`.
+Each estimate is the sum or the largest of its terms, so that it shows which term drives it.
+Schedules fire once; a recurring one counts as a request for each of its fires.  The formulas of
+workers are here, those of brokers in `kafka_needs.py`.
 
     demand ─► cores ─► workers ─┬─► partitions ─► memory
           └─► bytes ─► disks, network ─► brokers
@@ -14,9 +14,9 @@ An example with round constants (14 µs a request, 12 µs a fire, 5 µs a row to
     workers      = the most of 0.6 / cores_of_a_process, and 1 + standbys = 2
                    here the standby drives it, not the load, and the plan says so
 
-The model is linear, and a cluster is not: queues grow before a core is full.  That is why it plans
-for 60 % of each core and partition (`busy`), and says which demands no run has ever reached
-(`Demand.beyond`).  docs/scale.md says how far it was off where it was compared with runs.
+The model is linear, and a cluster is not: queues grow before a core is full.  So it plans for 60 %
+of each core and partition (`busy`), and says which demands no run has ever reached
+(`Demand.beyond`).  docs/scale.md compares it with runs, and gives its errors.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ from belfry.capacity.kafka_needs import KafkaNeeds
 def plan(demand: Demand, constants: Constants) -> list[Estimate]:
     """All estimates, the workers' before Kafka's; raises `BadDemand`.
 
-    Some need others: partitions are at least as many as workers, memory counts both, and brokers
-    carry the sum of cores, disk and network.
+    Some estimates use others: partitions are at least as many as workers, memory counts both, and
+    brokers carry the sum of cores, disk and network.
     """
     demand.check()
     ours, kafka = WorkerNeeds(demand, constants), KafkaNeeds(demand, constants)
@@ -55,8 +55,8 @@ def plan(demand: Demand, constants: Constants) -> list[Estimate]:
 class WorkerNeeds:
     """The formulas of workers, each a method; they are monotone in every demand but for recoveries.
 
-    Monotone: more of a demand never needs less of anything.  Only what is read back after a loss
-    gets less when more workers share it.
+    Monotone: a larger demand never lowers a need.  Only the time to read back after a loss falls
+    when more workers share it.
     """
 
     def __init__(self, demand: Demand, constants: Constants) -> None:
@@ -89,8 +89,8 @@ class WorkerNeeds:
     def partitions(self, workers: float) -> Estimate:
         """Partitions of requests: each has one thread that takes in and fires, and one store.
 
-        Taking in and firing share that thread, so their loads are added, each as a share of what a
-        partition can do alone.
+        The intake and firing share that thread, so their loads are added, each as a share of the
+        rate of a partition that does nothing else.
         """
         d, c = self._d, self._c
         load = d.requests_per_second / self._rate("in") + d.fires_per_second / self._rate("out")
@@ -105,20 +105,20 @@ class WorkerNeeds:
         )
 
     def memory(self, workers: float, partitions: float) -> Estimate:
-        """Memory of all workers at full speed; standbys hold what owners do, but do not fire.
+        """Memory of all workers at full speed; standbys hold as much as owners, but do not fire.
 
         A partition that takes requests in has buffers, and tables that are not yet written to disk.
-        All partitions of a worker have few of them full at a time.  A partition that fires has a
-        step.  `full_steps` partitions of a worker always have one, and more of them hold together
-        what `steps_of_many` take whose payloads fill them.  With round constants (worker 200,
-        partition 35, idle 1, of which 4 are full, 10 for a step that fires, 40 for one that is
-        filled, of which 4 and 2 fit):
+        Of all partitions of a worker only a few have full ones at a time.  A partition that fires
+        has a step.  `full_steps` partitions of a worker always have a full one, and more partitions
+        together hold as much as `steps_of_many` steps that payloads fill.  With round constants
+        (worker 200, partition 35, idle 1, of which 4 are full, 10 for a step that fires, 40 for one
+        that is filled, of which 4 and 2 fit):
 
             partitions of a worker      1     4     8    16    64
             MB, taking in             235   340   344   352   400
             MB, firing                245   380   424   432   480
 
-        Beyond `smallest_tables` partitions what is full grows with their number.
+        Beyond `smallest_tables` partitions the full tables grow with the number of partitions.
         """
         d, c = self._d, self._c
         copies = 1 + d.standbys
@@ -146,14 +146,14 @@ class WorkerNeeds:
         )
 
     def _buffers_mb(self) -> float:
-        """What a partition that takes requests in has beyond one without load."""
+        """The memory of a partition that takes requests in, beyond that of one without load."""
         c = self._c
         larger = self._in_a_step(self._d.payload) - self._in_a_step(c.payload_bytes)
         more = c["partition_mb_per_byte"] * larger
         return max(0.0, c["partition_mb"] - c["idle_partition_mb"] + more)
 
     def _firing_mb(self, payload: float) -> float:
-        """A full step of events with such payloads; nothing where nothing fires."""
+        """The memory of a full step of events with such payloads; 0 where no event fires."""
         c = self._c
         step_mb = c["firing_mb"] + c["firing_mb_per_byte"] * self._in_a_step(payload)
         return step_mb if self._d.fires_per_second > 0 else 0.0
@@ -163,7 +163,7 @@ class WorkerNeeds:
         return min(payload, self._c["full_step_payload"])
 
     def worker_disk(self) -> Estimate:
-        """Local state of owners and standbys: what waits, and a day's ends with their markers.
+        """Local state of owners and standbys: pending schedules, and markers of a day's ends.
 
         RocksDB merges into new files before it drops the old ones, hence `store_spare`.
         """
@@ -189,7 +189,7 @@ class WorkerNeeds:
         )
 
     def lost_worker(self, workers: float) -> Estimate:
-        """Seconds of reading after one worker's loss; nothing where standbys are warm."""
+        """Seconds of reading after the loss of one worker; 0 where standbys are warm."""
         share = 0.0 if self._d.standbys >= 1 else 1 / (workers * max(1.0, workers - 1))
         return sum_of(
             "changelog to read after a worker's loss",
@@ -201,7 +201,7 @@ class WorkerNeeds:
     def _read_back(self, share: float) -> tuple[tuple[str, float], ...]:
         """Seconds in which one worker reads a share of the changelog; ends have no payload.
 
-        A dirty log holds rows that others have replaced, and they are read as well.
+        A dirty log has rows that were replaced by later ones, and they are read as well.
         """
         c = self._c
         scale = share * c["changelog_dirty"] * 1e-6
@@ -214,7 +214,8 @@ class WorkerNeeds:
     def _followed(self) -> float:
         """Microseconds of CPU a second that following all partitions takes.
 
-        One row for each request, with its payload, and one for each fire, without.
+        There is one row for each request, with its payload, and one for each fire, without a
+        payload.
         """
         rows_us = self._d.requests_per_second * self._cpu("follow", self._d.payload)
         return rows_us + self._d.fires_per_second * self._c["follow_cpu_us"]
@@ -223,7 +224,7 @@ class WorkerNeeds:
         return self._c[f"{way}_cpu_us"] + self._c[f"{way}_cpu_us_per_byte"] * payload
 
     def _rate(self, way: str) -> float:
-        """Events a second of one partition: as many fewer as each costs more.
+        """Events a second of one partition, fewer where each costs more.
 
         The rate was measured with `Constants.payload_bytes`; a larger payload costs more CPU, and
         the rate goes down in that proportion.

@@ -233,8 +233,8 @@ def test_constants_at_their_bounds(name: str, value: float) -> None:
         (given(in_cpu=3), "no constant is called 'in_cpu'. Did you mean in_cpu_us?"),
         (given(bus=0.5), "no constant is called 'bus'. Did you mean busy?"),
         (given(xyzzy=3), "no constant is called 'xyzzy'."),
-        (given(in_cpu_us="3"), "in_cpu_us is '3', which is no number"),
-        (given(in_cpu_us=True), "in_cpu_us is True, which is no number"),
+        (given(in_cpu_us="3"), "in_cpu_us is '3', which is not a number"),
+        (given(in_cpu_us=True), "in_cpu_us is True, which is not a number"),
         (given(in_cpu_us=-1), "in_cpu_us is -1; 0 to 1e15 is allowed"),
         (given(worker_mb=2e15), "worker_mb is 2000000000000000.0; 0 to 1e15 is allowed"),
         (

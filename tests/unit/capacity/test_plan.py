@@ -177,7 +177,7 @@ def test_a_file_of_a_release_that_measured_less(tmp_path: Path) -> None:
         ({**FILE, "constants": {}}, "these are missing: broker_cpu_us_per_byte"),
         ({**FILE, "payload_bytes": 0}, "payload_bytes"),
         ({**FILE, "constants": {"in_cpu": 3}}, "Did you mean in_cpu_us?"),
-        ({**FILE, "constants": {"in_cpu_us": "3"}}, "'3', which is no number"),
+        ({**FILE, "constants": {"in_cpu_us": "3"}}, "'3', which is not a number"),
         ({**FILE, "constants": {"in_cpu_us": float("nan")}}, "in_cpu_us is nan; 0 to"),
         ({**FILE, "constants": {"busy": 0}}, "busy is 0; 1e-09 to"),
         ({**FILE, "constants": {"busy": 2}}, "at most 1"),
