@@ -1,4 +1,4 @@
-"""Key groups: into how many parts the tenants of a belfry are divided, so that parts can move.
+"""Key groups: the parts into which the tenants of a belfry are divided, so that a part can move.
 
 A tenant's home is the partition that its name hashes to.  A key group is a finer part by the same
 hash: all tenants of a group have one home, and a partition is the home of a thousand groups or so.
@@ -7,8 +7,8 @@ hash: all tenants of a group have one home, and a partition is the home of a tho
                                                    580 163 220 mod 4     = 0        home 0
                                                          1 684 mod 4     = 0        the same
 
-The number of groups is a multiple of the number of partitions, so that the group alone tells the
-home: 4 096 where that is one, else the next one that is, such as 4 098 for 6 partitions.
+The number of groups is a multiple of the number of partitions, so that the group alone determines
+the home.  It is the first multiple from 4 096 on: 4 096 for 4 partitions, 4 098 for 6.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class KeyGroups:
     """The key groups of a belfry whose schedules live in so many partitions."""
 
     def __init__(self, partitions: int) -> None:
-        """`partitions` is 1 or more, and the number that homes are worked out with."""
+        """`partitions` is 1 or more, the number by which homes are computed."""
         self.partitions = partitions
         self.count = -(-LEAST_GROUPS // partitions) * partitions
 

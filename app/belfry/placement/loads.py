@@ -1,11 +1,11 @@
-"""Loads: what tenants weigh, summed up by key group, and by partition for what cannot move.
+"""Loads: the loads of tenants, summed up by key group, and by partition for those that cannot move.
 
     shop     1 schedule waits, 9 fires/s    one shard     its key group, which can move
     bulky    8 wait, 2 fires/s              4 shards      2 and 0.5 for the partition of each shard,
                                                           where they stay: they are spread already
 
-Three things are measured, and each in its own unit.  What a partition carries of all of them is one
-number, its *share*: the mean of its shares of each.  10 % of what waits and 30 % of the fires are a
+There are three measures, each in its own unit.  The load of a partition is one number, its *share*:
+the mean of its shares of each measure.  10 % of the pending schedules and 30 % of the fires are a
 share of 20 %.
 """
 
@@ -21,7 +21,7 @@ from belfry.schedules.identity import Homes
 
 
 class Measure(StrEnum):
-    """What is made even."""
+    """The measure that is made even."""
 
     ALL = "all"
     PENDING = "pending"
@@ -30,20 +30,20 @@ class Measure(StrEnum):
 
 
 class LoadVector(NamedTuple):
-    """What a tenant, a group or a partition carries: schedules, events a second, bytes held."""
+    """The load of a tenant, a group or a partition: schedules, events a second, bytes held."""
 
     pending: float = 0.0
     fires: float = 0.0
     held_bytes: float = 0.0
 
     def plus(self, other: LoadVector, part: float = 1.0) -> LoadVector:
-        """The same with a part of another load."""
+        """This load plus a part of another one."""
         return LoadVector(*(mine + part * its for mine, its in zip(self, other, strict=True)))
 
     def share_of(self, total: LoadVector, measure: Measure) -> float:
-        """Its share of all there is, by one measure, or in the mean of those of which there is any.
+        """Its share of the total, by one measure, or the mean over measures whose total is not 0.
 
-        Of nothing the share is 0.
+        The share of a total of 0 is 0.
         """
         shares = [mine / whole if whole else None for mine, whole in zip(self, total, strict=True)]
         if measure is not Measure.ALL:
@@ -56,7 +56,7 @@ _MEASURED = (Measure.PENDING, Measure.FIRES, Measure.BYTES)
 
 
 class TenantLoad(NamedTuple):
-    """A tenant's load.  `spreads` are those that it had and, as the last one, that it has."""
+    """A tenant's load.  `spreads` are its former numbers of shards, and the present one last."""
 
     tenant: str
     load: LoadVector
@@ -66,8 +66,8 @@ class TenantLoad(NamedTuple):
 class Loads:
     """The loads of all tenants, by key group; those that cannot move by partition.
 
-    A tenant that is spread, or was, has its schedules in several partitions.  It is taken for
-    divided evenly among the shards that it has now.
+    A tenant that is spread, or was, has its schedules in several partitions.  Its load counts as
+    divided evenly among its present shards.
     """
 
     def __init__(self, tenants: Iterable[TenantLoad], groups: KeyGroups) -> None:

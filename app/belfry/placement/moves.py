@@ -1,4 +1,4 @@
-"""Moves: which key groups go where, so that no partition carries much more than the mean.
+"""Moves of key groups to other partitions, so that no partition carries much more than the mean.
 
     weights of 4 partitions, mean 25, within 10 %: no more than 27.5 in each
 
@@ -7,15 +7,15 @@
     12 goes to 2    48                  20     22     10
     8 goes to 3     40                  20     22     18     40 is one group, and stays
 
-Little moves: a partition gives away what is beyond the limit and no more, and a group moves once at
+Few groups move: a partition gives away only the load beyond the limit, and a group moves once at
 most.  The most loaded partition gives first, to the least loaded one, by these rules:
 
 1.  The smallest group that brings it to the limit, if the other one stays within the limit.
-2.  Else the largest group with which the other one does.
-3.  Else the group that leaves the larger of the two the least loaded, if that is less than before.
+2.  Else the largest group with which the other one stays within the limit.
+3.  Else the group after whose move the larger of the two loads is least, if it is less than before.
 
-Where none of them helps, it stays beyond the limit: what it carries is one group, or cannot move.
-A partition that is to be empty gives all of its groups away before, the heaviest first.
+Where no rule helps, the partition stays beyond the limit: its load is one group, or cannot move. A
+partition that is to be empty gives all of its groups away first, the heaviest before the others.
 
 Weights are shares of the whole (`loads.py`).  The same weights give the same moves.
 """
@@ -38,16 +38,16 @@ class Move(NamedTuple):
 
 
 class Weights(NamedTuple):
-    """What lies where: each group's weight and partition, and what of each partition stays."""
+    """Each group's weight and partition, and the load of each partition that cannot move."""
 
     of_groups: Mapping[int, float]
     lies: Mapping[int, int]
     fixed: Mapping[int, float]
 
     def by_partition(self, partitions: int, moves: Iterable[Move] = ()) -> list[float]:
-        """What each partition carries, behind these moves.
+        """The load of each partition, after these moves.
 
-        There are `partitions` of them at least; more where something lies in others.
+        There are at least `partitions` numbers; more where loads lie in further partitions.
         """
         last = max((*self.lies.values(), *self.fixed), default=0)
         carried = [0.0] * max(partitions, last + 1)
@@ -61,7 +61,7 @@ class Weights(NamedTuple):
         return carried
 
     def limit(self, partitions: int, within: float) -> float:
-        """What each of so many partitions may carry: the mean, and `within` (a part of it) more."""
+        """The most that each of so many partitions may carry: the mean, and `within` of it more."""
         whole = sum(self.of_groups.values()) + sum(self.fixed.values())
         # Sums of shares are not exact to the last bit.
         return (1 + within) * whole / partitions + _SLACK
@@ -86,7 +86,7 @@ class _Plan:
         self._carried = weights.by_partition(partitions)
         self._targets = range(partitions)
         self._limit = weights.limit(partitions, within)
-        # Groups that may move still, the lightest first.
+        # Groups that may still move, the lightest first.
         self._left: dict[int, list[tuple[float, int]]] = {}
         for group, weight in weights.of_groups.items():
             self._left.setdefault(weights.lies[group], []).append((weight, group))
@@ -123,7 +123,7 @@ class _Plan:
         return min(self._targets, key=lambda each: (self._carried[each], each))
 
     def _choice(self, source: int, target: int) -> tuple[float, int] | None:
-        """The group that a partition gives away next, or None where none would help."""
+        """The group that a partition gives away next, or None where no group would help."""
         given, taken = self._carried[source], self._carried[target]
         groups = [each for each in self._left.get(source, ()) if each[0] > 0]
         fitting = [each for each in groups if taken + each[0] <= self._limit]
