@@ -1,11 +1,11 @@
 """`docs/asyncapi.json`: belfry's topics as an AsyncAPI 3.1 document, for people and generators.
 
-Made from what the code makes the topics of (`topics`) and from the schemas themselves, so it cannot
-say anything else than they do.  ``python -m belfry.process.asyncapi > docs/asyncapi.json`` writes
-it (`make docs`); a test compares, and validates it by AsyncAPI's own JSON schema.
+It is made from the same table as the topics (`topics`) and from the schemas themselves, so it
+cannot differ from them.  ``python -m belfry.process.asyncapi > docs/asyncapi.json`` writes it
+(`make docs`); a test compares, and validates it by AsyncAPI's own JSON schema.
 
-Channels and operations are here: which topics there are, and who writes to them.  What lies in them
-is in `asyncapi_messages.py`.
+This module has channels and operations: the topics, and their writers. `asyncapi_messages.py` has
+the records in the topics.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ REPLICATION_OF: Final = 3
 
 
 class Channel(NamedTuple):
-    """What a topic is for, whose it is to write, and what lies in it."""
+    """The purpose of a topic, whether users write to it, and its messages."""
 
     title: str
     description: str

@@ -1,14 +1,14 @@
-"""What lies in belfry's topics, as messages of an AsyncAPI document.
+"""The records in belfry's topics, as messages of an AsyncAPI document.
 
-    in Avro            every schema of the catalogue: its own JSON, and how its id stands before it
+    in Avro            every schema of the catalogue: its JSON, and the place of its id
     HeaderRequest      a request in headers; the record itself is the event
     FiredPayload       an event as its user gave it, with belfry's headers
     RejectedRequest    a request as received, with headers that say why
     Usage              JSON, which programs for bills read without a registry
 
-Headers of a request come from the table of a request's fields, with the one that puts a record back
-beside them, and counts of usage from the format of its records.  So a field that is added there is
-in the document as well.
+Headers of a request come from the table of a request's fields, with the header that puts a record
+back beside them, and counts of usage from the format of its records. So a field that is added there
+is in the document as well.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from belfry.schedules.retry_rule import HEADER as RETRY
 from belfry.wire import catalogue
 from belfry.wire.metering import COUNTS, FORMAT
 
-# Versions of AsyncAPI's bindings to Kafka, and of what it calls a schema in Avro.
+# Versions of AsyncAPI's bindings to Kafka, and of its format of Avro schemas.
 BINDING: Final = "0.5.0"
 AVRO: Final = "application/vnd.apache.avro;version=1.9.0"
 _TEXT_KEY: Final = {"type": "string"}
 
-# How the value of a header is written, where that is another way than a text's.
+# How the value of a header is written, if it is not simply a text.
 _WRITTEN: Final = {
     Form.INSTANT: " RFC 3339 with offset, or epoch milliseconds.",
     Form.DURATION: " Such as 5m or PT5M, or a number of milliseconds.",
@@ -87,7 +87,7 @@ _USAGE: Final = {
 
 
 def messages() -> dict[str, Any]:
-    """All messages by name: those in Avro, and those that are something else."""
+    """All messages by name: those in Avro, and all others."""
     avro = {name: _avro(name) for name in sorted(catalogue.names())}
     return {
         **avro,
