@@ -49,7 +49,7 @@ async def follow_assignment_map(consumer: Any, group: Group) -> None:
         except Exception as error:  # noqa: BLE001  # the last map is kept, and asked for again
             assignment_map, problem = None, named(error)
             if problem != said:
-                log.warning("the group does not tell who is in it; asking again", reason=problem)
+                log.warning("the group does not name its members; asking again", reason=problem)
             said = problem
         if assignment_map is not None:
             group.met(assignment_map)

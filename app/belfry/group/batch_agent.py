@@ -178,7 +178,7 @@ class WorkerAgents:
             "deliveries", settings.topic("deliveries"), "Carries the deliveries to targets."
         )
         self.history = agent(
-            "history", settings.topic("lifecycle"), "Carries what histories are kept of."
+            "history", settings.topic("lifecycle"), "Carries the outcomes that histories keep."
         )
         self._app = app
         self._watch: asyncio.Task[None] | None = None

@@ -102,7 +102,7 @@ class FailureDetector:
         self._silence.unanswered(now_ms)
 
     def looked(self, asked_ms: float, now_ms: float, position: int, end: int) -> None:
-        """Note that the log was read up to `position` and ends at `end`: one question, answered."""
+        """Note a look at the log: it was read up to `position`, and ends at `end`."""
         self._silence.looked(asked_ms, now_ms, position, end)
 
     def wants_look(self, now_ms: float) -> bool:

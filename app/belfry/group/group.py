@@ -135,13 +135,13 @@ class Group:
         with self._lock:
             self._answered = self._said
             self._assignment = assignment
-            self._wishes = asks = self._wishes and not self._heard()
+            self._wishes = asks = self._wishes and not self._leader_knows()
         if assignment_map is not None:
             self.met(assignment_map)
         if asks:
             self.rejoin()
 
-    def _heard(self) -> bool:
+    def _leader_knows(self) -> bool:
         """Whether the leader knew which partitions this worker cannot fire, and if it leaves."""
         known, now = self._answered, self._member_metadata
         same = (known.leaving, known.unfit) == (now.leaving, now.unfit)

@@ -43,7 +43,7 @@ class Silence:
         return quiet_ms >= self.timeout_ms / 3 and now_ms - self._looked_ms >= self.look_every_ms
 
     def looked(self, asked_ms: float, now_ms: float, position: int, end: int) -> None:
-        """Note that the log was read up to `position` and ends at `end`: asked and answered then.
+        """Note a look at the log: it was read up to `position`, and ends at `end`.
 
         The records between are an open transaction: a sign of life if it grows, and no sign if a
         dead owner has left it.

@@ -36,13 +36,13 @@ class Channel(NamedTuple):
 CHANNELS: Final = {
     "schedules": Channel(
         "Requests",
-        "What should be sent, and when. Key = tenant keeps the order of a tenant's requests.",
+        "Events to send, and their instants. Key = tenant keeps the order of a tenant's requests.",
         users_send=True,
         messages=("ScheduleRequest", "HeaderRequest"),
     ),
     "lifecycle": Channel(
         "Verdicts",
-        "What became of requests, occurrences and deliveries.",
+        "Outcomes of requests, occurrences and deliveries.",
         users_send=False,
         messages=("LifecycleEvent",),
     ),
@@ -73,14 +73,14 @@ CHANNELS: Final = {
     ),
     "audit": Channel(
         "Audit log",
-        "Who asked for which change, or for what it has no right to, and what became of it. Key ="
+        "Changes and refused attempts: the caller, the change that it asked for, the result. Key ="
         " tenant.",
         users_send=False,
         messages=("AuditEvent",),
     ),
     "metering": Channel(
         "Usage of tenants",
-        "What each tenant used in each period, where it is counted (BELFRY_METERING_INTERVAL_MS)."
+        "Usage of each tenant in each period, if it is counted (BELFRY_METERING_INTERVAL_MS)."
         " Records of a tenant and period add up. Key = tenant.",
         users_send=False,
         messages=("Usage",),

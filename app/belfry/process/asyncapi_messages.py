@@ -46,16 +46,16 @@ _FIRED_HEADERS: Final = {
     "belfry-fire-id": "The same for every attempt: deduplicate by it.",
     "belfry-schedule-id": "The schedule.",
     "belfry-scheduled-at": "Nominal instant, RFC 3339 in milliseconds.",
-    "belfry-occurrence": "0, 1, 2 …; -1 for one that TRIGGER or a backfill asked for.",
-    "belfry-schedule-tenant": "Whose schedule it is.",
+    "belfry-occurrence": "0, 1, 2 …; -1 for an extra one, by TRIGGER or a backfill.",
+    "belfry-schedule-tenant": "The schedule's tenant.",
     "belfry-schedule-version": "Version of the schedule that fired.",
 }
 # On some of them.
 _FURTHER_HEADERS: Final = {
-    "belfry-schedule-group": "Its group, where it has one.",
-    "belfry-schedule-type": "Its event type, where it has one.",
-    "belfry-backfill": "On what a backfill fires: the id of its job.",
-    "belfry-source": "topic/partition/offset of the request, where the policy asks for it.",
+    "belfry-schedule-group": "The schedule's group, if it has one.",
+    "belfry-schedule-type": "The schedule's event type, if it has one.",
+    "belfry-backfill": "On events of a backfill: the id of its job.",
+    "belfry-source": "topic/partition/offset of the request, if the policy says so.",
     "belfry-redriven": "On an event that was sent again: name of the redrive, offset of the event.",
 }
 
@@ -80,7 +80,7 @@ _USAGE: Final = {
         },
         "partition": {
             "type": ["integer", "null"],
-            "description": "The partition that counted; null for what a dispatcher delivered.",
+            "description": "The partition that counted; null for deliveries of a dispatcher.",
         },
     },
 }
@@ -119,7 +119,7 @@ def messages() -> dict[str, Any]:
             "bindings": {"kafka": {"bindingVersion": BINDING}},
         },
         "Usage": {
-            "title": "What a tenant used in a period",
+            "title": "Usage of a tenant in a period",
             "contentType": "application/json",
             "payload": _USAGE,
             "bindings": {"kafka": {"key": _TEXT_KEY, "bindingVersion": BINDING}},

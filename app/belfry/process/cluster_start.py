@@ -127,8 +127,7 @@ def _rights(admin: librdkafka.AdminClient, settings: DeliverySettings) -> None:
     for each in lacking.missing_rights(admin, settings):
         if each.hides:
             raise RefusedToStart(
-                f"{each.problem}: whether these topics are there cannot be told. Grant it:"
-                f" {each.cure}"
+                f"{each.problem}: it is unknown whether these topics exist. Grant it: {each.cure}"
             )
         log.error("a right is missing", problem=each.problem, cure=each.cure)
 

@@ -134,7 +134,7 @@ def _signing(settings: DeliverySettings) -> Iterator[str]:
         if settings.claims == "signed":
             yield (
                 "BELFRY_CLAIMS is signed, and BELFRY_HTTP_WORKER_SECRET is not set: workers write"
-                " requests themselves (retries of deliveries, what comes over HTTP), and have to"
+                " requests themselves (retries of deliveries, requests over HTTP), and have to"
                 f" sign them as well. {_SHARED}"
             )
         if settings.key_group_moves:

@@ -3,8 +3,7 @@
 Fencing keeps an unfit worker from doing harm, but it does not make the worker give its partitions
 away. So each worker checks itself: can none of its partitions commit although Kafka answers, is the
 disk full, is the clock off? When such a reason has lasted, the worker asks the group for no
-partitions. It stays a member, and asks for partitions again after a pause that grows with each
-relapse.
+partitions. It stays a member, and asks again after a pause that grows with each relapse.
 
     12:00:00  the disk has 40 MiB left, 64 are needed: a reason
     12:00:10  it has lasted for unfit_limit_ms, and Kafka answers: no partitions, please
@@ -128,8 +127,7 @@ class SelfCheck:
         self.disk = DataDisk(opener.settings.data_dir)
         self.reason = ""
         # The last seen number of partitions of the topic of requests; how often, and from when on,
-        # the group is to look for more. Looks are counted, so a pause of the process costs none of
-        # them.
+        # the group is to look for more. Looks are counted, so a pause of the process costs none.
         self._inputs = self._looks = 0
         self._again_ms = 0.0
 
@@ -144,8 +142,8 @@ class SelfCheck:
     def live(self) -> bool:
         """False if only a new process helps: a thread has ended or is stuck.
 
-        The port calls this at each probe of liveness. Kubernetes restarts the container if it is
-        False.
+        The port calls this at each probe of liveness. If it is False, Kubernetes restarts the
+        container.
         """
         now_ms = self._opener.clock.monotonic_ms()
         stuck = [r.partition for r in self._owners.runners() if r.turned_ms_ago(now_ms) > STUCK_MS]
@@ -171,7 +169,7 @@ class SelfCheck:
         if self._fitness.leaves(reason, now_ms) and self._kafka_answers():
             self.reason = reason
             if self._group.alone:
-                log.error("this worker is unfit, and nobody else is there", reason=reason)
+                log.error("this worker is unfit, and it is the only one", reason=reason)
                 return
             log.error("this worker is unfit and gives its partitions away", reason=reason)
             self._fitness.left(now_ms)
