@@ -93,11 +93,11 @@ class Holds:
         self.state.keep_back(
             tenant.name, tenant.topic, None if made else now_s, grows=reason != OFFLINE
         )
-        if not made and tenant.held in ("", TO_MAKE) and not self._told(tenant, reason):
+        if not made and tenant.held in ("", TO_MAKE) and not self._logged_before(tenant, reason):
             log.warning("tenant held: its events wait", tenant=tenant.name, reason=reason)
         return {"held": reason}
 
-    def _told(self, tenant: Tenant, reason: str) -> bool:
+    def _logged_before(self, tenant: Tenant, reason: str) -> bool:
         """Whether the same was logged for the shared topic, which thousands of tenants may have."""
         if not tenant.shared:
             return False
@@ -108,6 +108,6 @@ class Holds:
         self.state.let_go(tenant.name)
         if not tenant.held:
             return {}
-        if tenant.held != TO_MAKE and not self._told(tenant, ""):
+        if tenant.held != TO_MAKE and not self._logged_before(tenant, ""):
             log.info("tenant released", tenant=tenant.name)
         return {"held": ""}

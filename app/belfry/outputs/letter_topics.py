@@ -56,7 +56,7 @@ class LetterTopics:
             if there[name] or name not in self._doubted:
                 known[name] = before[name]
         self._doubted = {name for name in known if not there[name]}
-        new = {name for name, led in there.items() if led} - known.keys() - self._alone(now_s)
+        new = {name for name, led in there.items() if led} - known.keys() - self._left_out(now_s)
         blocked = not_writable(self._admin, new) if new else set[str]()
         known |= dict(largest_records(self._admin, new - blocked))
         with self._lock:
@@ -69,7 +69,7 @@ class LetterTopics:
         for topic in sorted(blocked):
             _tell(topic, "belfry may not write to it: allow it the operation WRITE")
 
-    def _alone(self, now_s: float) -> set[str]:
+    def _left_out(self, now_s: float) -> set[str]:
         """The topics that are still left alone; after their time they may be asked about again."""
         with self._lock:
             left = {name: at_s for name, at_s in self._left_alone.items() if at_s > now_s}

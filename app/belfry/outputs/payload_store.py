@@ -89,7 +89,7 @@ class PayloadStore:
         if writing is not None:
             writing.wait()
             if (error := self.end(writing)) is not None:
-                raise Aborted(f"large payloads were not stored: {_said(error)}") from error
+                raise Aborted(f"large payloads were not stored: {_words_of(error)}") from error
 
     def begin(self, objects: Mapping[Name, bytes]) -> Writing | None:
         """Begin to store the objects that are not there yet; None if all are there."""
@@ -136,13 +136,13 @@ class PayloadStore:
         with self._lock:
             self._failed.update(objects)
             began, self._tenants.store_problem = self._thread is None, AWAY
-            self.away = _said(error)
+            self.away = _words_of(error)
             if self._thread is None:
                 self._thread = Background("payloads", self._again, log, "payloads not stored")
         if began:
             log.error(
                 "large payloads cannot be stored: requests with one are refused",
-                setting=_NAMES[0], reason=_said(error),
+                setting=_NAMES[0], reason=_words_of(error),
             )  # fmt: skip
             self._thread.start()
 
@@ -161,7 +161,7 @@ class PayloadStore:
         if writing.error is not None:
             self._left += [] if writing.ended else [writing]
             self._counted("failed", len(failed))
-            log.debug("large payloads cannot be stored yet", reason=_said(writing.error))
+            log.debug("large payloads cannot be stored yet", reason=_words_of(writing.error))
             return None
         with self._lock:
             for name in failed:
@@ -173,7 +173,7 @@ class PayloadStore:
         return END
 
 
-def _said(error: Exception) -> str:
+def _words_of(error: Exception) -> str:
     """An error of a file system, for operators."""
     return named(error)[:300]
 

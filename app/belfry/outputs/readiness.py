@@ -88,13 +88,13 @@ class Outputs:
         queue = TopicQueue(settings.new_topics_per_second)
         holds = self._holds = Holds(tenants, self._state, self._envelopes)
         self._view = TopicView(
-            admin, tenants, holds, queue, settings.topic("fired."), watcher or _ignored
+            admin, tenants, holds, queue, settings.topic("fired."), watcher or _ignore
         )
         # The engine asks this for each event, so it is the view's method without a call around it.
         self.partitions_of = self._view.partitions_of
         # Output topics that exist, by their numbers of partitions: replaced, never changed.
         self.there = lambda: self._view.partitions
-        self._maker = TopicMaker(settings, tenants, holds, self._view, queue, queued or _ignored)
+        self._maker = TopicMaker(settings, tenants, holds, self._view, queue, queued or _ignore)
         failing = "output topics not looked at"
         self._thread = Background("outputs", self._look_now_and_then, log, failing)
 
@@ -185,8 +185,7 @@ class Outputs:
         """Put a tenant's policy into effect; called by the thread that follows policies.
 
         So the head of its envelopes is known before the first of them is made, and a new topic is
-        there before it is fired to. May ask the registry and the broker, and waits for their
-        answers.
+        there before it is fired to. It may ask registry and broker, and waits for them.
         """
         before = self._tenants.of(effective.policy.tenant)
         topic, found = self._tenants.topic_of(effective), TenantFacts()
@@ -219,8 +218,8 @@ class Outputs:
             known = self._tenants.shared_record_bytes and not self._shared_refused
             again = {topic for name, topic in there.items() if self._tenants.of(name).held}
             if self._shared_refused:
-                # A tenant that was met since is not held yet, and its records would be refused as
-                # well.
+                # A tenant that was met since is not held yet, but its records would be refused,
+                # too.
                 again |= {shared} & set(there.values())
             self._view.learn(set(there.values()) - ({shared} if known else set()), again)
             blocked = not_writable(self._admin, again)
@@ -245,5 +244,5 @@ class Outputs:
             self._make_ready(due)
 
 
-def _ignored(_told: object) -> None:
+def _ignore(_told: object) -> None:
     """The default of the two callbacks: does nothing."""

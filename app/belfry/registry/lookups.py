@@ -90,7 +90,7 @@ class Lookups:
         """Begin to ask. The first want starts a thread; more start while all are busy."""
         with self._changed:
             self._started = True
-            self._have_one_look()
+            self._keep_one_waiting()
         return self
 
     def close(self) -> None:
@@ -122,7 +122,7 @@ class Lookups:
             known = self._lanes.want(lane, reference) is not None
             wanted = self._lanes.ask(lane, reference, self._clock())
             if wanted and not known:
-                self._have_one_look()
+                self._keep_one_waiting()
                 self._changed.notify()
         return wanted
 
@@ -156,7 +156,7 @@ class Lookups:
 
     # -- the threads -----------------------------------------------------------------------------
 
-    def _have_one_look(self) -> None:
+    def _keep_one_waiting(self) -> None:
         """Begin a thread if there are wants and none waits: one sees when a lane's turn comes."""
         busy = not self._idle and self._lanes.waiting
         if self._started and busy and self._begun < THREADS:
@@ -191,7 +191,7 @@ class Lookups:
                 turn = self._lanes.next(now)
                 if turn is not None:
                     self._lanes.goes_out(turn, now)
-                    self._have_one_look()
+                    self._keep_one_waiting()
                     return turn
                 self._idle += 1
                 self._changed.wait(0.1 if self._lanes.waiting else None)

@@ -65,7 +65,7 @@ class SchemaMemory:
         self._missing[reference] = (self._clock() + MISSING_S, answer)
 
     def forget_missing(self, reference: Reference) -> None:
-        """Ask again the next time, where the last answer was that there is none."""
+        """Ask again the next time, if the last answer was that there is no such schema."""
         self._missing.pop(reference, None)
 
 

@@ -59,7 +59,7 @@ class Tenants:
         # The most bytes of a record in the topic that tenants share; 0 if nothing has asked yet.
         self.shared_record_bytes = 0
         self.store_problem = ""  # Why no payload can be stored elsewhere, or "".
-        self.effective_of: Callable[[str], EffectivePolicy | None] = _nobody
+        self.effective_of: Callable[[str], EffectivePolicy | None] = _no_policy
         self._look_at = MET
 
     @property
@@ -236,5 +236,5 @@ class Tenants:
         return plain and not self.topics.known(self._fired_prefix + tenant.name)
 
 
-def _nobody(_name: str) -> None:
+def _no_policy(_name: str) -> None:
     """The default of `effective_of`: no tenant has a policy."""

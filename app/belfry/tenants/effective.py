@@ -104,10 +104,10 @@ class Tenant:
     wait, empty if they do not. A `queued` tenant's events all go through its backlog, where its
     rate and its priority count; `aside` says that they do, for this reason or another.  `hooks`
     begin the deliveries of schedules that name no HTTP targets of their own.  Requests are `simple`
-    for a tenant whose home has never changed and which has no quota and no key for payloads. A
-    tenant `lacks_key` if its policy names such a key and the worker cannot read it: nothing is
-    stored for it, since its payloads would be readable. A `shared` tenant's events go to the topic
-    of all such tenants, in transactions always, with `key_of` before their keys.  A tenant that is
+    for a tenant that has one home, which never changed, no quota, and no key for payloads. A tenant
+    `lacks_key` if its policy names such a key and the worker cannot read it: nothing is stored for
+    it, since its payloads would be readable. A `shared` tenant's events go to the topic of all such
+    tenants, in transactions always, with `key_of` before their keys.  A tenant that is
     `crowded_out` begins no schedules: unknown tenants have as many topics as they may have.
     `source_topic` is the topic of requests if events are to say where their request lies. Payloads
     of more than `claims_over` bytes are stored elsewhere; None: no payload is.
@@ -149,14 +149,14 @@ class Tenant:
     aside: bool = field(init=False)
 
     def __post_init__(self) -> None:
-        for name, value in self._worked_out():
+        for name, value in self._computed():
             object.__setattr__(self, name, value)
         # First states of deliveries depend on the outcomes that are written, which are set above.
         object.__setattr__(self, "hooks", self.deliveries_to(self.effective.policy.http_targets))
         more = bool(self.hooks or self.source_topic)
         object.__setattr__(self, "enveloped", self.enveloped or more)
 
-    def _worked_out(self) -> list[tuple[str, Any]]:
+    def _computed(self) -> list[tuple[str, Any]]:
         policy = self.effective.policy
         delivery, level = Delivery(policy.delivery), Level(policy.lifecycle)
         paused = policy.paused or bool(self.effective.blocked)

@@ -2,7 +2,7 @@
 
     the group is on its way here, or from here     its events wait, as those of a held tenant do
     it lies here, away from its home               its events do not say where their request lies,
-                                                   because the request lies in the other partition
+                                                   because that request lies in another partition
 
 The step that takes in the last record of a group may have requests of it as well. They are judged
 as if the group had been here before (`as_if_here`).

@@ -255,8 +255,7 @@ class DirectProducer:
         self, writer: AlternatingWriter, batches: list[ProducedBatch]
     ) -> AcknowledgedStep:
         acknowledged = await self._write(writer, batches)
-        # If an answer comes together with a cancellation, `wait_for` keeps the answer and drops
-        # that.
+        # If an answer comes together with a cancellation, `wait_for` forgets the cancellation.
         task = asyncio.current_task()
         if task is not None and task.cancelling():
             raise asyncio.CancelledError

@@ -115,15 +115,15 @@ def accepted_value(head: bytes, accepted: PlainAccepted) -> bytes:
         return head + encode_lifecycle(accepted.whole())
     return b"".join(
         (
-            _begun(head, tenant),
+            _head_and_tenant(head, tenant),
             ONE_BYTE[len(schedule_id) << 1],
             schedule_id,
             _ACCEPTED,
             ONE_BYTE[len(request_id) << 1],
             request_id,
-            _told(at),
+            _verdict_at(at),
             _long(due_ms),
-            _from(source),
+            _source_fields(source),
             _long(offset),
         )
     )
@@ -153,12 +153,12 @@ def accepted_values(head: bytes, told: Iterable[Told]) -> list[bytes | None]:
             continue
         begin = begun.get(tenant)
         if begin is None:
-            begin = begun[tenant] = _begun(head, tenant)
+            begin = begun[tenant] = _head_and_tenant(head, tenant)
         if at != told_ms or source is not came:
-            told_ms, when, came, ends = at, _told(at), source, {}
+            told_ms, when, came, ends = at, _verdict_at(at), source, {}
         end = ends.get(due_ms >> 13)
         if end is None:
-            end = ends[due_ms >> 13] = upper(due_ms >> 13) + _from(source)
+            end = ends[due_ms >> 13] = upper(due_ms >> 13) + _source_fields(source)
         if offset >> 13 != block:
             block = offset >> 13
             offset_end = upper(block)
@@ -180,18 +180,18 @@ def _long(number: int) -> bytes:
 
 
 @lru_cache(maxsize=1024)
-def _begun(head: bytes, tenant: bytes) -> bytes:
+def _head_and_tenant(head: bytes, tenant: bytes) -> bytes:
     """The frame and the tenant."""
     return head + avro_string(tenant.decode())
 
 
 @lru_cache(maxsize=8)
-def _told(at: int) -> bytes:
+def _verdict_at(at: int) -> bytes:
     """No fire, the first version, the verdict's instant, and the sign of a due instant."""
     return b"\0\2\2%b\2" % avro_long(at)
 
 
 @lru_cache(maxsize=1024)
-def _from(source: tuple[str, int]) -> bytes:
+def _source_fields(source: tuple[str, int]) -> bytes:
     """Four nulls, topic and partition, and the sign that an offset follows."""
     return b"\0\0\0\0\2%b\2%b\2" % (avro_string(source[0]), avro_long(source[1]))

@@ -13,7 +13,7 @@ so a request that is sent on to its home can be checked there once more.
     00000002 6162   ffffffff   00000001 78      ─► HMAC-SHA256 ─► 64 hexadecimal digits
 
 Sizes stand before texts, so no two records are signed over the same bytes. The signature covers no
-instant and no offset, so whoever has a signed record can send it again; `request_id` and
+instant and no offset, so any client that has a signed record can send it again; `request_id` and
 `expected_version` make a request count once.
 """
 

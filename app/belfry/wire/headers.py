@@ -138,8 +138,7 @@ def read_headers(record: SourceRecord) -> Request | Rejection:
     said: dict[str, bytes] = {}
     for name, given in headers or ():
         if name in PROTOCOL:
-            # A producer that makes headers of columns has one for each column, even for an empty
-            # one.
+            # A producer that makes headers of columns has one for each, even for an empty column.
             if given is not None and said.setdefault(name, given) != given:
                 code = "several_instants" if name in WHEN else "bad_header"
                 return said_twice(code, name, said[name], given)
