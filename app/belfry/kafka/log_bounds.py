@@ -128,7 +128,7 @@ class LogReader(LogBounds, ABC, Generic[Record]):
         """The next records; `position` moves behind them."""
 
     def read_until(self, end: int, at_most: int) -> Iterator[list[Record]]:
-        """Batches up to the offset `end`; it waits where `end` is not there yet, and the caller may
+        """Batches up to the offset `end`; it waits if `end` is not there yet, and the caller may
         stop.
         """
         while self.position < end:

@@ -26,7 +26,7 @@ from belfry.store.layout.day_reference import DAY_MS, DayFile, Reference, digest
 ANSWER_S: Final = 60.0
 NAMES: Final = ("BELFRY_DAY_STORE", "BELFRY_DAY_STORE_OPTIONS")
 _NAME: Final = re.compile(r"(\d{1,5})-([0-9a-f]{16})\.day")
-# The ending of a file's name while it is written, where that takes another name.
+# The ending of a file's name while it is written, if that takes another name.
 _PART: Final = ".part"
 _DAY: Final = re.compile(r"\d{4}-\d\d-\d\d")
 _EPOCH: Final = date(1970, 1, 1).toordinal()

@@ -101,7 +101,7 @@ class Outputs:
     def start(self) -> None:
         """Look at the topics that exist, and go on looking; waits for the first look.
 
-        Raises KafkaException where the brokers do not answer.
+        Raises KafkaException if the brokers do not answer.
         """
         self._looked = machine.monotonic()
         self._view.look(self._looked)

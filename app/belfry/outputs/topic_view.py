@@ -94,7 +94,7 @@ class TopicView:
     def look(self, now_s: float) -> None:
         """Learn which tenants' topics exist, and hold those whose topic has lost a leader.
 
-        `now_s` is monotonic.  Raises KafkaException where the brokers do not answer.
+        `now_s` is monotonic.  Raises KafkaException if the brokers do not answer.
         """
         with self._lock:
             self._look(now_s)

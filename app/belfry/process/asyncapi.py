@@ -105,7 +105,7 @@ FIRED_SHARED: Final = Channel(
 LETTERS: Final = Channel(
     "Dead letters of a tenant",
     "Records that were put back (belfry-retry) and are refused, as in the topic of rejected"
-    " requests, where this topic is there. `retry-attempt` counts the last failure as well.",
+    " requests, if this topic exists. `retry-attempt` counts the last failure as well.",
     users_send=False,
     messages=("RejectedRequest",),
 )

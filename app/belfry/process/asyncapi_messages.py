@@ -70,7 +70,7 @@ _USAGE: Final = {
     "type": "object",
     "required": ["v", "tenant", "from", "until", *COUNTS, "partition"],
     "properties": {
-        "v": {"const": FORMAT, "description": "Another number where a field means something else."},
+        "v": {"const": FORMAT, "description": "Another number if a field has another meaning."},
         "tenant": {"type": "string"},
         "from": _INSTANT,
         "until": _INSTANT,

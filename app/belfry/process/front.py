@@ -80,8 +80,7 @@ class Front:
         asking = CanaryRequests(
             Homes(opener.partitions), frames[0], first(settings.worker_keys(Purpose.CANARY))
         )
-        # Rows of the canary name the process that wrote them: a worker has a new name after a
-        # restart.
+        # Rows of the canary name the process that wrote them, so two runs of one worker differ.
         run = f"{group.worker}-{int(opener.clock.wall_ms())}"
         place = CanaryPlace(asking, opener.partitions, opener.clock.wall_ms, run)
         self._canary = Canary(settings, place, self._owned, opener.metrics)

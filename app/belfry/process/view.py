@@ -82,7 +82,7 @@ class View:
         self._running = running
 
     def live(self) -> bool:
-        """Whether it is live: failed partitions start over by themselves, a stuck one does not."""
+        """Whether it is live: failed partitions start over by themselves, stuck threads do not."""
         return self._running is None or self._running.process.live()
 
     def assignment_map(self) -> AssignmentMap:

@@ -7,7 +7,7 @@ Asking for a writer's schema is on the path of every unknown record, so its answ
     Unusable      belfry does not decode with this schema: reject the record
     Unreachable   there was no answer: keep the record and ask again
 
-To register and to check schemas is an operator's step, so its failures are exceptions:
+An operator registers and checks schemas, so failures of these steps are exceptions:
 
     RegistryError
     ├── RegistryUnreachableError    try again, or mend the address or the credentials

@@ -1,8 +1,8 @@
 """`Registry`: one schema registry; requests have a short time-out, answers are kept for long.
 
 There are two kinds of requests. Writers' schemas are on the path of every unknown record: the
-answer is a value, and comes from memory if it can (`schema_memory.py`). To register and check
-belfry's own schemas is a step of an operator, and raises errors.
+answer is a value, and comes from memory if it can (`schema_memory.py`). An operator registers and
+checks belfry's own schemas, so these requests raise errors.
 
 A single request waits `TIMEOUT_S` at most (`renewed_client.py`) and is not repeated here: the
 caller knows how long the record may wait.  All methods may be called from any thread.
@@ -46,7 +46,7 @@ class Registry:
     """A registry at `url` (several, with commas, are tried in turn).
 
     `properties` are those of Confluent's client, such as ``basic.auth.user.info``; texts from the
-    environment are made numbers where the client wants numbers.  Raises `RegistryAddressError`.
+    environment are made numbers if the client wants numbers.  Raises `RegistryAddressError`.
     """
 
     def __init__(

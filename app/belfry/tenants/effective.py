@@ -13,7 +13,7 @@ Three words about events that do not fire, from the narrow to the wide:
 
     held       the output topic is missing or refuses records: the shell finds that
     paused     the policy says so, or cannot be carried out
-    stopped    either of them, as a sentence for people; empty where events fire
+    stopped    either of them, as a sentence for people; empty if events fire
 """
 
 from __future__ import annotations

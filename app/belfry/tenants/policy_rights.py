@@ -83,7 +83,7 @@ PLATFORMS: Final = tuple(name for name, setter in SET_BY.items() if setter is Se
 def platform_changes(before: TenantPolicy, after: TenantPolicy) -> list[str]:
     """Fields of the platform's in which two policies of a tenant differ, in the schema's order.
 
-    Empty where the tenant's own administrator may make the change.
+    Empty if the tenant's own administrator may make the change.
     """
     return [name for name in PLATFORMS if getattr(before, name) != getattr(after, name)]
 

@@ -7,9 +7,9 @@ the operator destroys the secret. This module says which secret, and which other
     clinic     payload_key_ref  file:clinic.keys                 ─┐ removed
     clinic-2   payload_key_ref  file:/etc/belfry/clinic.keys     ─┴ names it as well: shared
 
-Two files whose paths end alike may be one file, for a worker adds its own folder to a path that is
-not absolute. Such a policy counts as one that shares the secret: a needless warning costs a look,
-but a missing one costs another tenant its payloads.
+Two files whose paths end alike may be one file, because a worker adds its own folder to a path that
+is not absolute. Such a policy counts as one that shares the secret: a needless warning costs a
+look, but a missing one costs another tenant its payloads.
 """
 
 from __future__ import annotations

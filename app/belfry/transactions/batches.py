@@ -1,6 +1,6 @@
 """A step's records as finished record batches, and batches as requests.  Pure, but for the codecs.
 
-    records ─► one batch for each partition, more where one is full ─► requests, for one broker:
+    records ─► one batch for each partition, more if one is full ─► requests, for one broker:
 
     request 1   fired-a/0 first batch   fired-a/1 first batch   changelog/3 first batch
     request 2   changelog/3 second batch

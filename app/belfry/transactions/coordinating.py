@@ -1,4 +1,4 @@
-"""The coordinator of one transactional id: found, asked, and found again where it moves.
+"""The coordinator of one transactional id: found, asked, and found again after a move.
 
     12:00:00.000  EndTxn to broker 2                       NOT_COORDINATOR: it has moved
     12:00:00.001  broker 2, which broker coordinates now?  broker 3

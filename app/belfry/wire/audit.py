@@ -33,7 +33,7 @@ class Object:
 
 @dataclass(frozen=True, slots=True)
 class PolicyChange:
-    """One field of a policy that changed; values as JSON, masked where they may be credentials."""
+    """One field of a policy that changed; values as JSON, masked if they may be credentials."""
 
     field: str
     before: str | None = None

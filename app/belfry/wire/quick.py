@@ -63,7 +63,7 @@ _uppers: dict[int, int] = {}
 
 
 def read_plain(value: bytes, at: int) -> PlainRequest | None:
-    """The plain request whose Avro body begins at `at`, or None where it is not one."""
+    """The plain request whose Avro body begins at `at`, or None if it is not one."""
     try:
         tenant_size = value[at]
         id_at = at + 1 + (tenant_size >> 1)
