@@ -116,7 +116,7 @@ class SimCluster:
         await self.refresh(topics)
 
     async def refresh(self, topics: Iterable[str] = ()) -> None:
-        """Ask anew who leads these topics, or all; what cannot be told stays as it was."""
+        """Ask anew for the leaders of these topics, or of all; those without an answer stay."""
         asked = set(topics)
         if not await self._travel():
             await asyncio.sleep(METADATA_S)

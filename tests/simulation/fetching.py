@@ -52,7 +52,7 @@ class SimFetcher:
     def take(
         self, wait_s: float, but: Container[Where] = (), _small_of: Container[Where] = ()
     ) -> Fetched | None:
-        """The next answer, None where none comes in time; those of `but` stay for another call."""
+        """The next answer, None if none comes in time; those of `but` stay for another call."""
         stage = here()
         deadline_ms = stage.now_ms + wait_s * 1000
         while True:

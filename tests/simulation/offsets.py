@@ -46,7 +46,7 @@ class SimOffsets(SimConsumer):
         return []
 
     def poll(self, timeout: float = -1) -> None:
-        """Wait for the end of a commit that nobody waited for, and have it heard."""
+        """Wait for the end of a commit without a waiting caller, and call `on_commit`."""
         try:
             error, places = self._answers.get(timeout=timeout)
         except Empty:

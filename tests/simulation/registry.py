@@ -103,7 +103,7 @@ class SimLookups:
         return True
 
     def answer(self, _lane: bytes, reference: Reference) -> Reading | None:
-        """How records with this reference are read, or why not; None where nobody knows yet."""
+        """How records with this reference are read, or why not; None if it is not known yet."""
         now_ms = here().now_ms
         until_ms, found = self._found.get(reference, (0.0, None))
         if found is not None and now_ms < until_ms:

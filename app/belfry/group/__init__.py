@@ -1,6 +1,6 @@
-"""The group of workers, carried by Faust: who is a member, what each owns and stands by for, and
+"""The group of workers, carried by Faust: its members, their owned partitions and standbys, and
 signs of life.
 
-Faust and aiokafka join the group and keep its session; what members say and are told is computed in
-`balance/`.
+Faust and aiokafka join the group and keep its session; `balance/` computes metadata and assignments
+of members.
 """

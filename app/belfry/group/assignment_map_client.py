@@ -1,11 +1,12 @@
 """The assignment map, asked of the broker that keeps the group.
 
 DescribeGroups tells a member's metadata and assignment for each member of a group at rest.  Both
-are belfry's own bytes, so together they are the map.  Asking needs no right that a member of
-the group lacks, outlives any leader, and costs one request after a rebalance; nothing is written.
+are belfry's own bytes, so together they are the map. Each member of the group has the right to ask,
+the answer does not depend on the leader's life, and a rebalance costs one such request; nothing is
+written.
 
-The question takes a connection of its own: the group's own one may wait in a JoinGroup for as long
-as a rebalance lasts.
+The request takes a connection of its own: the group's connection may wait in a JoinGroup for as
+long as a rebalance lasts.
 """
 
 from __future__ import annotations
@@ -40,15 +41,15 @@ log = structlog.get_logger(__name__)
 
 
 async def follow_assignment_map(consumer: Any, group: Group) -> None:
-    """Keep `group` told of who is in it, until cancelled; one task for each assignment."""
+    """Keep the map of `group` up to date, until cancelled; one task for each assignment."""
     said = ""
     while True:
         try:
             assignment_map = await _asked(consumer)
-        except Exception as error:  # noqa: BLE001  # the last assignment map is kept, and it is asked again
+        except Exception as error:  # noqa: BLE001  # the last map is kept, and asked for again
             assignment_map, problem = None, named(error)
             if problem != said:
-                log.warning("the group does not tell who is in it; asking again", reason=problem)
+                log.warning("the group does not name its members; asking again", reason=problem)
             said = problem
         if assignment_map is not None:
             group.met(assignment_map)
@@ -56,7 +57,7 @@ async def follow_assignment_map(consumer: Any, group: Group) -> None:
 
 
 async def _asked(consumer: Any) -> AssignmentMap | None:
-    """Who is in the group; None where it is not at rest, and about to assign anew."""
+    """The members of the group; None if it is not at rest, since it is about to assign anew."""
     coordinator, client = consumer._coordinator, consumer._client  # noqa: SLF001  # no other way
     node = coordinator.coordinator_id
     if node is None:

@@ -1,9 +1,8 @@
-"""The group's assignor: belfry's choice of owners and standbys in aiokafka's clothes.
+"""The group's assignor: belfry's choice of owners and standbys, as a class for aiokafka.
 
-Whichever worker leads the group computes the shares of all (`belfry.balance`) from what each said
-when it joined, and sends each of them its own part.  Members of format 1 get the whole map, as they
-expect.  aiokafka wants a class with class methods, so each worker makes one that knows its
-group.
+The worker that leads the group computes the shares of all (`belfry.balance`) from the metadata of
+their joins, and sends each of them its own part. Members of format 1 get the whole map, as they
+expect.  aiokafka wants a class with class methods, so each worker makes one that knows its group.
 """
 
 from __future__ import annotations
@@ -50,7 +49,7 @@ def assignor_of(
         def assign(
             cls, cluster: ClusterMetadata, members: Mapping[str, ConsumerProtocolMemberMetadata]
         ) -> dict[str, ConsumerProtocolMemberAssignment]:
-            """What each member gets; only the leader is asked."""
+            """The answer to each member; only the leader calls this."""
             topics = sorted({topic for m in members.values() for topic in m.subscription})
             topic = topics[0]
             partitions = sorted(cluster.partitions_for_topic(topic) or ())
@@ -74,24 +73,24 @@ def assignor_of(
 
         @classmethod
         def metadata(cls, topics: Iterable[str]) -> ConsumerProtocolMemberMetadata:
-            """What this member says when it joins."""
+            """This member's metadata, when it joins."""
             return ConsumerProtocolMemberMetadata(
                 VERSION, list(topics), group.member_metadata().encode()
             )
 
         @classmethod
         def on_assignment(cls, assignment: ConsumerProtocolMemberAssignment) -> None:
-            """The leader has answered."""
+            """Take in the leader's answer."""
             group.seated(assignment.user_data)
 
     return BelfryAssignor
 
 
 def _by_name(metadata_of: Mapping[str, MemberMetadata]) -> dict[str, tuple[str, MemberMetadata]]:
-    """Member and metadata by the worker's name, or by the member's where a name is not its own.
+    """Member and metadata by the worker's name, or by the member's if the name is not unique.
 
-    Names are what `hash` goes by, so they are the workers'.  After a crash the group may hold a
-    dead member of the same name for a session.
+    `hash` goes by names, so they are the workers'. After a crash the group may hold a dead member
+    of the same name for a session.
     """
     times = Counter(member_metadata.worker for member_metadata in metadata_of.values())
     return {
@@ -106,7 +105,7 @@ def _by_name(metadata_of: Mapping[str, MemberMetadata]) -> dict[str, tuple[str, 
 def _told(
     metadata_of: Mapping[str, MemberMetadata], found: Mapping[str, Share]
 ) -> dict[str, bytes]:
-    """What each member is told, in the format that it reads."""
+    """The answer to each member, in the format that it reads."""
     parts = own_parts(metadata_of, found)
     told = {name: parts[name].encode() for name, s in metadata_of.items() if reads_own_part(s)}
     if len(told) < len(metadata_of):

@@ -1,14 +1,14 @@
-"""The agents of a worker: what it reads goes through them; Faust runs and counts them.
+"""The agents of a worker: all batches that it reads go through them; Faust runs and counts them.
 
     requests         a reader's thread hands a batch over and reads on; the agent passes it on to
                      the owner of its partition
     all others       the thread that reads waits until the agent has passed its batch back to it
 
-A batch that is not taken where it is passed on to is told, counted, and passed on again after a
-pause, before those behind it.  An agent that takes no batches any more is started again: by
-Faust's supervisor, and by belfry where that does not.  Each time it begins with the first
-batch that was not passed on, so none is lost and none comes twice.  Where that does not help either
-the worker is not `live`, and says which agent it is.
+If the receiver does not take a batch, that is logged and counted, and the batch is passed on again
+after a pause, before those behind it. An agent that takes no batches any more is started again: by
+Faust's supervisor, and by belfry if the supervisor does not. Each time the agent begins with the
+first batch that was not passed on, so no batch is lost and none comes twice. If that does not help
+either, the worker is not `live`, and names the agent.
 """
 
 from __future__ import annotations
@@ -25,24 +25,24 @@ from belfry.host import machine
 from belfry.settings import Settings
 from belfry.telemetry.limited import LimitedLogger
 
-# A batch that waits for so long waits for an agent that is gone.
+# If a batch waits for this long, its agent counts as gone.
 STUCK_S: Final = 20.0
 # Faust's supervisor looks every 5 s.
 RESTART_S: Final = 7.0
 AGAIN_S: Final = 0.2
-# How often a thread that waits for its batch looks whether it is asked to stop.
+# Seconds between two looks of a waiting thread whether it is asked to stop.
 WAIT_S: Final = 0.2
-# How often the watch looks for an agent that is gone.
+# Seconds between two looks of the watch for an agent that is gone.
 LOOK_S: Final = 1.0
 
 log = structlog.get_logger(__name__)
 
-# Of which agent, and what: "failed" for a batch that was not taken, "restarted".
+# Called with the agent and an event: "failed" for a batch that was not taken, "restarted".
 AgentTold = Callable[[str, str], None]
 
 
 def to_nobody(_agent: str, _event: str) -> None:
-    """Where nobody counts."""
+    """The default: counts nothing."""
 
 
 class BatchAgent:
@@ -53,7 +53,7 @@ class BatchAgent:
         self._told = told
         self._app = app
         self._topic = topic
-        # What was handed over and is not passed on; touched by the event loop alone.
+        # Batches that were handed over and not passed on yet; only the event loop touches them.
         self._waiting: deque[PassOn] = deque()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._moved_s = self._started_s = 0.0
@@ -70,9 +70,9 @@ class BatchAgent:
     def hand_over(
         self, partition: int, offset: int, pass_on: PassOn, topic: str | None = None
     ) -> None:
-        """From any thread: let the agent pass a batch on, which begins at an offset.
+        """From any thread: let the agent pass on a batch that begins at an offset.
 
-        `topic` is where it was read, if that is not the agent's own topic.
+        `topic` is the topic that the batch was read from, if it is not the agent's own.
         """
         batch = Batch(self._app, topic or self._topic, partition, offset, pass_on)
         assert self._loop is not None, "nothing is read before the agents run"
@@ -109,7 +109,7 @@ class BatchAgent:
         await self.agent.maybe_start()
 
     async def mend(self) -> None:
-        """Start the agent again where a batch waits for longer than Faust needs for that."""
+        """Start the agent again if a batch has waited for longer than Faust needs for a restart."""
         waits = self._waits_since(RESTART_S)
         if not waits or machine.monotonic() - self._started_s < RESTART_S:
             return
@@ -132,12 +132,12 @@ class BatchAgent:
         while self._waiting:
             await self._pass_on()
         async for pass_on in batches:
-            # What an agent before this one has left in the queue was passed on above.
+            # Batches that an agent before this one has left in the queue were passed on above.
             if self._waiting and self._waiting[0] is pass_on:
                 await self._pass_on()
 
     async def _pass_on(self) -> None:
-        """Pass the first batch that waits on; it stays the first until it is taken."""
+        """Pass on the first batch that waits; it stays the first until it is taken."""
         while True:
             try:
                 self._waiting[0]()
@@ -159,7 +159,7 @@ class WorkerAgents:
     """
 
     def __init__(self, app: Any, settings: Settings, told: AgentTold = to_nobody) -> None:
-        """`told` hears of each start again, and of each batch that was not taken."""
+        """`told` is called for each restart, and for each batch that was not taken."""
         requests = settings.topic("schedules")
 
         def agent(name: str, topic: str, help_text: str) -> BatchAgent:
@@ -178,7 +178,7 @@ class WorkerAgents:
             "deliveries", settings.topic("deliveries"), "Carries the deliveries to targets."
         )
         self.history = agent(
-            "history", settings.topic("lifecycle"), "Carries what histories are kept of."
+            "history", settings.topic("lifecycle"), "Carries the outcomes that histories keep."
         )
         self._app = app
         self._watch: asyncio.Task[None] | None = None
@@ -190,7 +190,7 @@ class WorkerAgents:
 
     @property
     def stuck(self) -> bool:
-        """Whether one of them passes no batches on any more."""
+        """Whether one of them does not pass batches on any more."""
         return any(each.stuck for each in self.all)
 
     async def start(self) -> None:
@@ -200,7 +200,7 @@ class WorkerAgents:
         self._watch = asyncio.create_task(self._look())
 
     def end_watch(self) -> None:
-        """Start none of them again."""
+        """Stop starting them again."""
         if self._watch is not None:
             self._watch.cancel()
 
@@ -210,5 +210,5 @@ class WorkerAgents:
             for each in self.all:
                 try:
                     await each.mend()
-                except Exception as error:  # noqa: BLE001  # the others are looked at all the same
+                except Exception as error:  # noqa: BLE001  # the others are still looked at
                     log.warning("an agent was not started", agent=each.name, reason=repr(error))

@@ -5,15 +5,15 @@
 
 A Faust message is one batch of one partition here.  Faust's own way from the fetcher to a stream
 drops messages in a rebalance in four places: its flow control clears the queues, its fetcher
-cancels a hand-over, its conductor knows assigned partitions alone, and streams skip messages of an
-earlier generation.  An owner goes on until it is fenced, also after the group has revoked its
-partition, so none of them may happen to a batch:
+cancels a hand-over, its conductor only knows assigned partitions, and streams skip messages of an
+earlier generation. An owner goes on until it is fenced, also after the group has revoked its
+partition, so belfry avoids all four:
 
-    SteadyFlow        is never suspended, and clears nothing
+    SteadyFlow        is never suspended, and clears no queue
     BatchConductor    takes batches from readers' threads, and goes by topic, not by assignment
     Batch             is always of the present generation
 
-What is under way is bounded by the readers (`AHEAD` small batches for each partition).
+The readers bound the batches under way (`AHEAD` small batches for each partition).
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ class SteadyFlow(FlowControlEvent):
         super().__init__(initially_suspended=False)
 
     def suspend(self) -> None:
-        """The group's client fetches nothing, so there is nothing to stop."""
+        """Does nothing: the group's client does not fetch."""
 
     def resume(self) -> None:
-        """Nothing was suspended, and no queue is cleared."""
+        """Does nothing: flow was not suspended, and no queue is cleared."""
 
     def clear(self) -> None:
-        """What lies in a queue was read for an owner, who decides whether it counts."""
+        """Does nothing: an owner decides whether the batches in a queue count."""
 
 
 class Batch(Message):
@@ -57,7 +57,7 @@ class Batch(Message):
 
     @property
     def generation_id(self) -> Any:
-        """The group's present generation: whose batch it is, terms of ownership decide."""
+        """The group's present generation: terms of ownership decide which owner takes a batch."""
         return self._app.consumer_generation_id
 
     @generation_id.setter
@@ -85,6 +85,6 @@ class BatchConductor(Conductor):
             self.discard(each)
 
     async def _update_indices(self) -> Iterable[str]:
-        """The group shares the topic of requests alone: all else follows its partitions."""
+        """The group only shares the topic of requests: all other topics follow its partitions."""
         app: Any = self.app
         return [each for each in await super()._update_indices() if each == app.shared_topic]

@@ -3,13 +3,13 @@
     by heartbeats   the worker's heartbeat stops          its partitions are taken over, all at once
                     it comes, without this partition      judged by itself: a step, or an open
                                                           transaction that grows, is a sign of life
-                                                          and where it was not well yet, which is
+                                                          and if it was not well yet, during
                                                           a take-over, it has 5 s for that
-    by commits      an owner of an older version, or      judged by itself, more patiently the more
-                    one whose heartbeats are not taken    partitions it divides its attention among
+    by commits      an owner of an older version, or      judged by itself, with a longer time-out
+                    one whose heartbeats are not taken    the more partitions it owns
 
-Only the first of them is what usually happens, and neither its cost nor its delay grows with the
-partitions.  The fence makes all of them safe; being wrong costs one hand-over.
+The first case is the usual one, and neither its cost nor its delay grows with the partitions. The
+fence makes all cases safe; a wrong judgement costs one hand-over.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from belfry.group.heartbeat_watch import HeartbeatWatch
 from belfry.group.silence import LOOK_EVERY_MS, Silence
 
 RANK_MS: Final = 1_000.0
-# Looks at many partitions of one owner leave the broker time for other things.
+# Looks at many partitions of one owner have pauses, to leave the broker time for other work.
 LOOK_MS_PER_PARTITION: Final = 5.0
 LOOKS_BEFORE_OVER: Final = 2.5
-# What an owner that lives has for a take-over.  Another one would have to do the same from its
-# beginning, at the same brokers: after a restart of theirs workers took turns at it for a minute.
+# The time of a living owner for a take-over. Another owner would have to begin the same anew, at
+# the same brokers: after a restart of brokers, workers took turns at it for a minute.
 TAKES_OVER_MS: Final = 5_000.0
 
 
@@ -35,8 +35,8 @@ TAKES_OVER_MS: Final = 5_000.0
 class Timeouts:
     """How long a standby waits, in milliseconds: by heartbeats, by commits, and for a take-over.
 
-    All three include what its rank and its former mistakes add; `limit_ms` does not.  `owns` is how
-    many partitions the owner has.
+    All three include the additions for its rank and its former mistakes; `limit_ms` does not.
+    `owns` is the number of the owner's partitions.
     """
 
     limit_ms: float
@@ -48,13 +48,13 @@ class Timeouts:
 
 @dataclass(frozen=True, slots=True)
 class DetectorTimeouts:
-    """The settings that time-outs follow from: the silence limit, and the longest time-out."""
+    """The settings for time-outs: the silence limit, and the longest time-out."""
 
     limit_ms: float
     longest_ms: float
 
     def timeouts(self, owns: int, rank: int, mistakes: int) -> Timeouts:
-        """For an owner of so many partitions, by a standby of a rank that was so often wrong."""
+        """Time-outs for an owner of `owns` partitions, by a standby's rank and mistakes."""
         limit_ms = max(self.limit_ms, MISSED_COMMITS * IDLE_COMMIT_MS)
         commits_ms = max(self.limit_ms, MISSED_COMMITS * idle_commit_ms(owns))
 
@@ -66,7 +66,7 @@ class DetectorTimeouts:
         return Timeouts(limit_ms, waits_ms(limit_ms), waits_ms(commits_ms), takes_over_ms, owns)
 
 
-# For whom it was not said how long it may be silent.
+# For an owner whose time-outs are not set yet.
 _NEVER: Final = Timeouts(inf, inf, inf, inf)
 
 
@@ -78,7 +78,7 @@ class FailureDetector:
         self._silence = Silence(inf, now_ms)
         self._stepped_ms = now_ms
         self._watch: HeartbeatWatch | None = None
-        # When a heartbeat told last that it is well.
+        # When a heartbeat last said that the partition is well.
         self._well_ms = -inf
         self._timeouts = _NEVER
 
@@ -89,24 +89,24 @@ class FailureDetector:
         self._timeouts = timeouts
 
     def here(self, now_ms: float) -> None:
-        """This process runs."""
+        """Note that this process runs."""
         self._silence.here(now_ms)
 
     def heard(self, now_ms: float) -> None:
-        """A step has come."""
+        """Note that a step has come."""
         self._stepped_ms = now_ms
         self._silence.heard(now_ms)
 
     def unanswered(self, now_ms: float) -> None:
-        """The broker did not answer."""
+        """Note that the broker did not answer."""
         self._silence.unanswered(now_ms)
 
     def looked(self, asked_ms: float, now_ms: float, position: int, end: int) -> None:
-        """The log was read up to `position` and ends at `end`; when that was asked and answered."""
+        """Note a look at the log: it was read up to `position`, and ends at `end`."""
         self._silence.looked(asked_ms, now_ms, position, end)
 
     def wants_look(self, now_ms: float) -> bool:
-        """Whether to ask where the log ends: only where heartbeats do not tell."""
+        """Whether to ask for the end of the log: only if heartbeats do not decide."""
         self._judge_alone(now_ms)
         return self._silence.wants_look(now_ms)
 
@@ -121,17 +121,17 @@ class FailureDetector:
         return self._silence.over(now_ms)
 
     def _worker_decides(self, watch: HeartbeatWatch) -> bool:
-        """Whether nobody has gone on with the partition since the heartbeats stopped.
+        """Whether no worker has gone on with the partition since the heartbeats stopped.
 
-        A step that comes long after the last of them is somebody else's, or shows that only the
-        heartbeats are lost.  An owner that has not been heard yet is judged by its commits.
+        A step that comes long after the last heartbeat is another worker's, or shows that only the
+        heartbeats are lost. An owner without any heartbeat yet is judged by its commits.
         """
         heard_ms = watch.heard_ms
         return heard_ms is not None and self._stepped_ms <= heard_ms + self._timeouts.limit_ms
 
     def _judge_alone(self, now_ms: float) -> None:
-        """Set how long the partition may be silent, judged by itself; not at all where heartbeats
-        tell.
+        """Set how long the partition may be silent, judged by itself; no limit if heartbeats
+        decide.
         """
         watch, timeouts, silence = self._watch, self._timeouts, self._silence
         if watch is None:
@@ -150,10 +150,10 @@ class FailureDetector:
             return
         silence.timeout_ms = timeouts.commits_ms
         if beats and self._well_ms <= watch.away_ms:
-            # Where the brokers were away, owners may have to take their partitions over anew.
+            # After an absence of the brokers, owners may have to take their partitions over anew.
             silence.timeout_ms = timeouts.takes_over_ms
         elif beats:
-            # It hangs, on a worker that lives.
+            # The partition hangs, on a worker that lives.
             every_ms = max(LOOK_EVERY_MS, LOOK_MS_PER_PARTITION * timeouts.owns)
             silence.look_every_ms = every_ms
             silence.timeout_ms = max(timeouts.heartbeats_ms, LOOKS_BEFORE_OVER * every_ms)

@@ -1,7 +1,8 @@
 """The worker's Faust application for the `faust` command: ``faust -A belfry.group.faust_app``.
 
-It is for looking, such as ``faust -A belfry.group.faust_app agents``: it has the agents of a worker
-and asks no broker.  A worker has more parts than its application, so ``belfry worker`` runs it.
+It only shows, for example by ``faust -A belfry.group.faust_app agents``: it has the agents of a
+worker and asks no broker. A worker has more parts than its application, so ``belfry worker`` runs a
+worker.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from belfry.settings import Settings
 
 
 class NotAWorker(Exception):
-    """The application was started by itself."""
+    """The application was started alone, without a worker."""
 
 
 def __getattr__(name: str) -> Any:

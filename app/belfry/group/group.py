@@ -1,14 +1,14 @@
-"""This worker in its group: what it says, what the leader answered, and who else is there.
+"""This worker in its group: its metadata, the leader's answer, and the other members.
 
-Shared by the group's client (which carries them), the owners (which act on the answer) and the code
-that shows them.  Every method may be called from any thread.
+The group's client (which carries these), the owners (which act on the answer) and the code that
+shows them share one `Group`. Every method may be called from any thread.
 
-What changes between two rebalances is told to the group by asking for another one.  The client
-drops such a wish while a rebalance is under way, and that one may have sent what held before:
+If the metadata change between two rebalances, the group asks for another rebalance. The client
+drops that request while a rebalance is under way, which may have sent the old metadata:
 
     metadata sent ── leaves(3), rejoin() dropped ── seated() answers the old metadata ── rejoin()
 
-So a wish ends only with an answer to metadata that said it.
+So a wish only ends with an answer to metadata that had it.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ Holdings = Callable[[], tuple[dict[int, int], tuple[int, ...]]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Surroundings:
-    """What a member asks before it says anything: each may be called from any thread.
+    """Callbacks of a member; each may be called from any thread.
 
     `rejoin` asks the group to share its partitions anew; `look_again` asks Kafka whether there are
-    more of them; `holdings` gives the epochs of what is
-    owned, and what is stood by for; `keeps_heartbeat` says whether this worker keeps one.
+    more partitions; `holdings` gives the epochs of owned partitions, and the warm standbys;
+    `keeps_heartbeat` says whether this worker sends a heartbeat.
     """
 
     rejoin: Callable[[], None] = lambda: None
@@ -48,16 +48,16 @@ class Group:
         self._assignment = Assignment()
         self._assignment_map = AssignmentMap()
         self._cannot: set[int] = set()
-        # What was said last, and of that, what the leader has answered.
+        # The metadata that were sent last, and those that the leader has answered last.
         self._said = self._answered = member_metadata
-        # Whether the group has yet to hear something, and shares anew for it.
+        # Whether the group has not got a change yet, for which it is to share anew.
         self._wishes = False
         self.static = static
         self.take_overs = TakeOverLog(member_metadata.worker)
         self._surroundings = Surroundings()
 
     def connect(self, surroundings: Surroundings) -> None:
-        """Say whom to ask, before the group is joined: its client and the owners come later."""
+        """Set the callbacks, before the group is joined: its client and owners are made later."""
         self._surroundings = surroundings
 
     def rejoin(self) -> None:
@@ -86,17 +86,17 @@ class Group:
 
     @property
     def assignment_map(self) -> AssignmentMap:
-        """All workers, as the group told last; it may be older than the assignment."""
+        """All workers, as the group named them last; the map may be older than the assignment."""
         with self._lock:
             return self._assignment_map
 
     @property
     def alone(self) -> bool:
-        """Whether nobody else could take this worker's partitions over."""
+        """Whether no other worker could take this worker's partitions over."""
         return not self.assignment.others
 
     def member_metadata(self) -> MemberMetadata:
-        """What to say at the next rebalance."""
+        """The metadata for the next rebalance."""
         owns, warm = self._surroundings.holdings()
         keeps = self._surroundings.keeps_heartbeat
         heartbeats = self._member_metadata.heartbeats if keeps is None else keeps()
@@ -111,10 +111,10 @@ class Group:
             return self._said
 
     def leaves(self, partition: int, unable: bool) -> bool:
-        """Whether a partition that this worker is unable to fire all of is left to another one.
+        """Whether to leave a partition to another worker; `unable`: this one cannot fire all of it.
 
-        The group is told and asked to share anew.  If it gives the partition to this worker all
-        the same, nobody else can, and it is not left.
+        The group is told and asked to share anew. If it still gives the partition to this worker,
+        no other worker can fire all of it, and the partition is not left.
         """
         with self._lock:
             if not unable:
@@ -130,25 +130,25 @@ class Group:
         return not alone and (is_new or not answered)
 
     def seated(self, told: bytes) -> None:
-        """The leader has answered; what it could not know yet is asked for anew."""
+        """Take in the leader's answer; a change that it did not know needs another rebalance."""
         assignment, assignment_map = read_answer(told, self.worker)
         with self._lock:
             self._answered = self._said
             self._assignment = assignment
-            self._wishes = asks = self._wishes and not self._heard()
+            self._wishes = asks = self._wishes and not self._leader_knows()
         if assignment_map is not None:
             self.met(assignment_map)
         if asks:
             self.rejoin()
 
-    def _heard(self) -> bool:
-        """Whether the leader knew what this worker cannot fire, and whether it wants any."""
+    def _leader_knows(self) -> bool:
+        """Whether the leader knew which partitions this worker cannot fire, and if it leaves."""
         known, now = self._answered, self._member_metadata
         same = (known.leaving, known.unfit) == (now.leaving, now.unfit)
         return same and self._cannot <= {*known.cannot}
 
     def met(self, assignment_map: AssignmentMap) -> None:
-        """The group has told who is in it."""
+        """Take in the group's new map."""
         with self._lock:
             self._assignment_map = assignment_map
         self.take_overs.met(assignment_map)
@@ -156,7 +156,7 @@ class Group:
     def leave(self, leaving: bool = True, *, unfit: bool = False) -> None:
         """Ask the group for no partitions, or for some again.
 
-        Who is `unfit`, and does not stop, is given some all the same where nobody fit stays.
+        A worker that is `unfit`, and does not stop, still gets partitions if no fit worker stays.
         """
         with self._lock:
             self._member_metadata = replace(self._member_metadata, leaving=leaving, unfit=unfit)

@@ -1,9 +1,9 @@
-"""What a standby hears of one owner: its heartbeats, and for how long there have been none.
+"""A standby's watch over one owner: its heartbeats, and the time since the last one.
 
 The owner keeps one heartbeat, however many partitions it owns, and each worker that stands by for
-any of them reads it (`heartbeats.py`).  Silence counts from the last one that came, and anew
-whenever the broker did not answer promptly or this process itself was not there to look: the rules
-of `silence.py`, for a worker instead of a partition.
+any of them reads it (`heartbeats.py`). Silence counts from the last heartbeat, and anew whenever
+the broker did not answer promptly or this process itself did not run: the rules of `silence.py`,
+for a worker instead of a partition.
 
     heartbeats    │    │    │    │    │ · · · · killed · · · ·
     quiet_ms      0    0    0    0    0 ─────────────► time-out: its partitions are taken over
@@ -24,17 +24,17 @@ FOUND_AGAIN_MS: Final = 2_000.0
 class HeartbeatWatch:
     """Heartbeats of one owner; instants come in, monotonic milliseconds.
 
-    `heard_ms` is when the last one came, None before any has.  `away_ms` is when the broker could
-    not be asked the last time: after that, the owner may have to take over anew what it has.
+    `heard_ms` is when the last heartbeat came, None before the first. `away_ms` is when the broker
+    last could not be asked: after that, the owner may have to take its partitions over anew.
 
-    One thread tells it what it heard, the standbys' threads ask; each field is written in one go.
+    One thread writes, the standbys' threads read; each field is written in one go.
     """
 
     def __init__(self, owner: str, now_ms: float) -> None:
         self.owner = owner
         self.heard_ms: float | None = None
         self.away_ms = -inf
-        # It has just been assigned, and may be about to send its first.
+        # The owner has just been assigned, and may be about to send its first heartbeat.
         self._excused_ms = now_ms + FOUND_AGAIN_MS
         self._quiet_since_ms = now_ms
         self._looked_ms = now_ms
@@ -42,7 +42,7 @@ class HeartbeatWatch:
         self._well: frozenset[int] = frozenset()
 
     def looked(self, asked_ms: float, now_ms: float, number: int, found: Heartbeat | None) -> None:
-        """The broker was asked and has answered: the number and the heartbeat that it holds."""
+        """Note the broker's answer: the number and the heartbeat that it holds."""
         was_here = asked_ms - self._looked_ms <= LONGEST_GAP_MS
         self._looked_ms = now_ms
         if not was_here or now_ms - asked_ms > PROMPT_MS:
@@ -50,23 +50,23 @@ class HeartbeatWatch:
         if found is None or found.worker != self.owner or self._last == (number, found):
             return
         self._well = found.well
-        # The first one may be as old as the dead owner that left it.
+        # The first heartbeat that is found may come from an owner that died long ago.
         if self._last is not None:
             self.heard_ms = now_ms
             self._quiet_since_ms = now_ms
         self._last = number, found
 
     def unanswered(self, now_ms: float) -> None:
-        """The broker cannot be asked, or does not take this worker's own heartbeats either."""
+        """Note that the broker does not answer, or does not take this worker's heartbeats."""
         self._looked_ms = self.away_ms = now_ms
         self._excused_ms = now_ms + FOUND_AGAIN_MS
 
     def excused(self, now_ms: float) -> bool:
-        """Whether nothing can be said of the owner now: the silence may be somebody else's."""
+        """Whether the owner cannot be judged now: broker or process may have been silent."""
         return now_ms < self._excused_ms or now_ms - self._looked_ms > LONGEST_GAP_MS
 
     def quiet_ms(self, now_ms: float) -> float:
-        """For how long the owner has been silent, as far as that counts."""
+        """How long the owner has been silent, as far as that counts."""
         if self.excused(now_ms):
             return 0.0
         return now_ms - max(self._quiet_since_ms, self._excused_ms)

@@ -1,13 +1,13 @@
-"""Heartbeats of workers: one's own kept in Kafka, and those of others read there.
+"""Heartbeats of workers: a worker writes its own into Kafka, and reads those of others there.
 
 A heartbeat is the committed position of a consumer group that has no members
-(`<app id>.heartbeats`), for a partition of the changelog that its worker owns; what it says is the
-position's metadata.  So a worker costs one small request for each heartbeat, and one for reading
-those of all owners that it stands by for, whatever they own.  There is no topic to keep, and a
-broker that holds the positions holds the last ones only.
+(`<app id>.heartbeats`), for a partition of the changelog that its worker owns; its content is the
+position's metadata. So a worker costs one small request for each heartbeat, and one for reading
+those of all owners that it stands by for, whatever they own. There is no topic to keep, and a
+broker only holds the last position of each.
 
-A worker that may not write there says so when it joins, and shows by commits that it lives, as do
-workers of older versions and those whose heartbeats are not acknowledged.
+A worker that may not write there says so when it joins, and shows by commits that it lives. So do
+workers of older versions, and those whose heartbeats are not acknowledged.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ from belfry.kafka.answer_errors import CommittedOffset
 
 TURN_S: Final = 0.1
 LISTEN_EVERY_MS: Final = 200.0
-# A third of the shortest usual time-out: from then on every turn counts.
+# A third of the shortest usual time-out: after so long a silence each turn reads heartbeats.
 QUIET_MS: Final = 400.0
 ANSWER_S: Final = 0.5
 BEGIN_S: Final = 10.0
-# Own heartbeats that are older than that without an answer: the broker takes nobody's.
+# If the last acknowledged heartbeat is older than this, the broker takes no heartbeats.
 UNACKNOWLEDGED_MS: Final = 1_000.0
 LATE_COUNTS_MS: Final = 2_000.0
 
@@ -47,7 +47,7 @@ log = structlog.get_logger(__name__)
 
 
 class Heartbeats:
-    """A thread that keeps this worker's heartbeat and reads those of the owners it watches."""
+    """A thread that sends this worker's heartbeat and reads those of the owners that it watches."""
 
     def __init__(
         self,
@@ -57,7 +57,7 @@ class Heartbeats:
         group: str,
         clock: SystemClock | None = None,
     ) -> None:
-        """Of a worker by its name; they lie beside a topic, in a group, both by full names."""
+        """`worker` is a name; heartbeats lie at `topic`, in `group`, both by full names."""
         self._worker = worker
         self._topic = topic
         self._clock = clock or SystemClock()
@@ -82,12 +82,12 @@ class Heartbeats:
         self._thread.last = self._end
 
     def start(self, well: Callable[[], Iterable[int]] = tuple) -> None:
-        """Begin; `begun` says how it went.  A heartbeat vouches for the partitions of `well`."""
+        """Begin; `begun` gives the result. A heartbeat vouches for the partitions of `well`."""
         self._well = well
         self._thread.start()
 
     def begun(self) -> bool:
-        """Whether this worker may keep a heartbeat; waits for the first one to be acknowledged."""
+        """Whether this worker may send heartbeats; waits until the first one is acknowledged."""
         self._ready.wait(BEGIN_S)
         if not self.works:
             log.warning(
@@ -115,13 +115,13 @@ class Heartbeats:
             }
 
     def watch(self, key: int) -> HeartbeatWatch | None:
-        """What is heard of the owner that keeps its heartbeat under a partition."""
+        """The watch over the owner that keeps its heartbeat under a partition."""
         return self._watches.get(key) if self.works else None
 
     def acknowledged(self) -> bool:
-        """Whether this worker's own heartbeats are taken, where it keeps any, and have been lately.
+        """Whether this worker's own heartbeats, if it sends any, are taken now and were lately.
 
-        Where they were not, somebody may have taken its partitions over: a commit of each tells.
+        If they were not, other workers may have taken its partitions over: a commit of each tells.
         """
         now_ms = self._clock.monotonic_ms()
         in_time = now_ms - self._acknowledged_ms <= UNACKNOWLEDGED_MS
@@ -142,7 +142,8 @@ class Heartbeats:
         due = now_ms - self._sent_ms >= IDLE_COMMIT_MS and self._pending_ms is None
         if due and (key != NO_HEARTBEAT or not self.works):
             self._sent_ms = now_ms
-            # The first one only asks whether it is taken: who keeps its own there says it again.
+            # The first one only tests whether it is taken: a worker with its heartbeat under this
+            # key will overwrite it.
             self._send(max(key, 0), Heartbeat(self._worker, frozenset(self._well())))
         quiet = any(watch.quiet_ms(now_ms) >= QUIET_MS for watch in watches.values())
         if watches and (quiet or now_ms - self._listened_ms >= LISTEN_EVERY_MS):

@@ -1,8 +1,8 @@
 """Membership: a Faust application that says which partitions are this worker's.
 
-Faust keeps the group, the assignment and the agents.  It does not fetch: requests are read by
-belfry's own readers (`source.py`), which hand batches to the conductor (`batches.py`), so no batch
-can be dropped in a rebalance, and an owner may go on until its successor fences it.  The subscribed
+Faust keeps the group, the assignment and the agents. It does not fetch: belfry's own readers
+(`source.py`) read requests and hand batches to the conductor (`batches.py`), so no batch can be
+dropped in a rebalance, and an owner may go on until its successor fences it.  The subscribed
 partitions are paused for the group's client, which then only sends heartbeats.
 """
 
@@ -33,7 +33,7 @@ from belfry.placement.partition_count import PartitionCount
 from belfry.settings import Settings
 
 NEVER_MS: Final = 2**31 - 1
-# So many brokers can be asked for the coordinator within a session, one after the other.
+# The number of brokers that can be asked for the coordinator within a session, one by one.
 LOOKS: Final = 4
 LEAST_LOOK_S: Final = 1.0
 
@@ -47,7 +47,7 @@ class _MembershipThread(driver.AIOKafkaConsumerThread):
         app = cast("MembershipApp", self.app)
         settings = app.settings
         reached: dict[str, Any] = {
-            # The address is for people and `belfry doctor`; workers tell theirs to the group.
+            # The address is for people and `belfry doctor`; workers send theirs to the group.
             "client_id": f"{settings.cluster.app_id}@{settings.http_advertised_url or ''}",
             "bootstrap_servers": settings.bootstrap_servers.split(","),
             "request_timeout_ms": max(40_000, settings.session_timeout_ms + 5_000),
@@ -59,15 +59,15 @@ class _MembershipThread(driver.AIOKafkaConsumerThread):
             partition_assignment_strategy=app.assignors,
             enable_auto_commit=False,
             auto_offset_reset="latest",
-            # belfry checks its own progress, and nothing is ever polled here.
+            # belfry checks its own progress, and this consumer is never polled.
             max_poll_interval_ms=NEVER_MS,
             rebalance_timeout_ms=settings.session_timeout_ms,
             session_timeout_ms=settings.session_timeout_ms,
             heartbeat_interval_ms=settings.heartbeat_interval_ms,
             **reached,
         )
-        # Its own client would look for a coordinator that has moved for as long as it waits for the
-        # others to join, at one broker: longer than a session.
+        # The consumer's own client would look for a moved coordinator at one broker for as long as
+        # it waits for others to join, which is longer than a session.
         look_s = max(LEAST_LOOK_S, settings.session_timeout_ms / 1000 / LOOKS)
         consumer._client = ParallelClient({}, looks_within_s=look_s, **reached)  # noqa: SLF001
         return consumer
@@ -78,9 +78,9 @@ class _MembershipThread(driver.AIOKafkaConsumerThread):
         self.thread_loop.call_soon_threadsafe(coordinator.request_rejoin)
 
     def look_again(self) -> None:
-        """Look whether there are more partitions now, and share them; from any thread.
+        """See whether there are more partitions now, and share them; from any thread.
 
-        Metadata is asked for every few minutes anyway, and a change of it begins a rebalance.
+        The client asks for metadata every few minutes anyway, and a change begins a rebalance.
         """
         client = self._ensure_consumer()._client  # noqa: SLF001  # there is no other way
         self.thread_loop.call_soon_threadsafe(client.force_metadata_update)
@@ -91,7 +91,7 @@ class _MembershipThread(driver.AIOKafkaConsumerThread):
         await super().on_partitions_assigned(assigned, generation_id)
 
     def _follow_assignment_map(self) -> None:
-        """Ask who is in the group now; what was asked before the assignment is of no use."""
+        """Ask for the group's members now; a request from before the assignment is cancelled."""
         self._forget_assignment_map()
         group = cast("MembershipApp", self.app).group
         following = follow_assignment_map(self._ensure_consumer(), group)
@@ -115,21 +115,21 @@ class _MembershipConsumer(driver.Consumer):
         cast("_MembershipThread", self._thread).rejoin()
 
     def look_again(self) -> None:
-        """Look whether there are more partitions now, and share them; from any thread."""
+        """See whether there are more partitions now, and share them; from any thread."""
         cast("_MembershipThread", self._thread).look_again()
 
     def _new_consumer_thread(self) -> driver.AIOKafkaConsumerThread:
         return _MembershipThread(self, loop=self.loop, beacon=self.beacon)
 
     async def _drain_messages(self, fetcher: Any) -> None:
-        """Batches come from readers' threads: a rebalance stops and starts Faust's fetcher."""
+        """Does nothing: batches come from readers' threads."""
         await fetcher.wait_until_stopped()
 
     async def perform_seek(self) -> None:
-        """Positions are kept with the state; the group commits none."""
+        """Does nothing: positions are kept with the state, and the group commits none."""
 
     def verify_event_path(self, now: float, tp: TP) -> None:
-        """Faust's watch for stuck streams looks at records, and there are none."""
+        """Does nothing: Faust's watch for stuck streams looks at records, and there are none."""
 
 
 class _NoProducer(driver.Producer):
@@ -139,10 +139,10 @@ class _NoProducer(driver.Producer):
         """Connect nothing."""
 
     async def on_stop(self) -> None:
-        """Nothing was connected."""
+        """Does nothing: it was never connected."""
 
     async def flush(self) -> None:
-        """Nothing is ever sent."""
+        """Does nothing: it never sends."""
 
 
 class _MembershipTransport(driver.Transport):
@@ -171,7 +171,7 @@ class MembershipApp(faust.App):
         cast("_MembershipConsumer", self.consumer).rejoin()
 
     def look_again(self) -> None:
-        """Look whether there are more partitions now, and share them; from any thread."""
+        """See whether there are more partitions now, and share them; from any thread."""
         cast("_MembershipConsumer", self.consumer).look_again()
 
     def _new_transport(self) -> Any:
@@ -184,7 +184,7 @@ class MembershipApp(faust.App):
 def membership_app(
     settings: Settings, group: Group, counted: PartitionCount, told: AgentTold = to_nobody
 ) -> MembershipApp:
-    """The application of a worker, with its agents, of which `told` hears."""
+    """The application of a worker, with its agents; `told` is called for their events."""
     servers = ";".join(f"kafka://{server}" for server in settings.bootstrap_servers.split(","))
     app = MembershipApp(
         settings.cluster.app_id,
@@ -203,7 +203,7 @@ def membership_app(
     app.settings = settings
     app.group = group
     assigner = ASSIGNERS[settings.assignment]
-    # One only: aiokafka joins once for each, and each join is a rebalance for everybody.
+    # Only one: aiokafka joins once for each assignor, and each join is a rebalance for all members.
     app.assignors = [assignor_of(group, assigner, counted, settings.standbys)]
     app.sensors.add(app.monitor)
     app.shared_topic = settings.topic("schedules")

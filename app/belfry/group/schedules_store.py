@@ -1,14 +1,14 @@
-"""What stands behind the table of schedules: belfry's own rows, in Faust's shape of a store.
+"""The store behind the table of schedules: belfry's own rows, by Faust's interface of a store.
 
-    table["acme", "order-1"] ─► whose home is it? held here? ─► the row in the local store
+    table["acme", "order-1"] ─► its home; is that held here? ─► the row in the local store
     for key in table         ─► each partition that is held, 500 names at a time
 
 The rows are the fold of belfry's changelog in its local store, which the partition's thread writes.
-They are read by short looks, each of which sees one instant of one partition, so what a loop over
-the table yields may have fired when it is used.  Nothing is ever written, and code that tries is
-told what to do instead.
+They are read by short looks, each of which sees one instant of one partition, so a schedule from a
+loop over the table may have fired when it is used. The store never writes, and code that tries gets
+an error that says what to do instead.
 
-Faust's recovery would ask a store how far it is, and fill it.  Here it hears how far belfry is.
+Faust's recovery would ask a store for its progress, and fill it. Here it gets belfry's progress.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from belfry.store.lookup import ScheduleStatus, standing_of
 from belfry.store.ordered_map import OrderedMap
 
 TABLE: Final = "belfry.schedules"
-# Names that are read at one look.
+# The most names of one look.
 CHUNK: Final = 500
 Key = tuple[str, str]
 Look = Callable[[OrderedMap], Any]
 
 
 class ReadOnlyTable(TypeError):
-    """The table was to be changed."""
+    """Code tried to change the table."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -42,7 +42,7 @@ class ReadOnlyTable(TypeError):
 
 
 class HeldPartitions(NamedTuple):
-    """What a worker holds: partitions it owns and follows warm, homes, and reads of its rows."""
+    """A worker's partitions: owned and warm ones, the number of homes, and reads of their rows."""
 
     held: Callable[[], list[int]]
     warm: Callable[[], list[int]]
@@ -88,12 +88,12 @@ class SchedulesStore(Store[Key, ScheduleStatus]):
         )
 
     def of_tenant(self, tenant: str) -> Iterator[Key]:
-        """The schedules of a tenant that wait here."""
+        """The waiting schedules of a tenant in these partitions."""
         name = tenant.encode()
         return self._some(lambda rows, after: Committed(rows).names_of(name, after, CHUNK))
 
     def _some(self, names: Callable[[OrderedMap, bytes | None], Any]) -> Iterator[Key]:
-        """What waits, a few names at a time, so that no look holds up who writes."""
+        """Waiting schedules, a few names at a time, so that no look delays the writer."""
         held = self._held()
         for partition in held.held():
             after: bytes | None = None
@@ -125,7 +125,7 @@ class SchedulesStore(Store[Key, ScheduleStatus]):
     # -- what Faust's recovery would ask; belfry's own does the work -----------------------------
 
     def persisted_offset(self, tp: TP) -> int | None:
-        """The changelog's offset up to which the rows of a partition go; None where not held."""
+        """The changelog's offset up to which the rows of a partition go; None if it is not held."""
         held = self._held()
         if tp.partition not in held.held():
             return None
@@ -142,13 +142,13 @@ class SchedulesStore(Store[Key, ScheduleStatus]):
         raise ReadOnlyTable
 
     def reset_state(self) -> None:
-        """Local state is belfry's to throw away."""
+        """Does nothing: only belfry removes local state."""
 
     async def backup_partition(self, tp: Any, *_: Any, **__: Any) -> None:
-        """Nothing: `belfry recover` and the changelog are what brings state back."""
+        """Does nothing: `belfry recover` and the changelog bring state back."""
 
     def restore_backup(self, tp: Any, *_: Any, **__: Any) -> None:
-        """Nothing: `belfry recover` and the changelog are what brings state back."""
+        """Does nothing: `belfry recover` and the changelog bring state back."""
 
 
 def _key(name: bytes) -> Key:

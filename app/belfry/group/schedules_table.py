@@ -1,18 +1,18 @@
 """The schedules of a worker as Faust's table `belfry.schedules`: a view to look at.
 
     app.tables["belfry.schedules"]["acme", "order-1"]     a schedule, or KeyError
-    for tenant, schedule_id in table                      what waits here, in the order of names
+    for tenant, schedule_id in table                      waiting schedules, in the order of names
     table.view.of_tenant("acme")                          the same of one tenant
 
-Nothing is set by the table, since a schedule changes by a request alone, which has an outcome.
-Nothing is recovered by it either: belfry takes partitions over by an order that Faust's recovery
-does not keep (`recovery/`).  The table is told of that: `on_recover` functions are called when the
-partitions that are held, or followed warm, are others than before.
+The table cannot be written to, since only a request changes a schedule, and a request has an
+outcome. The table does not recover either: belfry takes partitions over in an order that Faust's
+recovery does not keep (`recovery/`). But it follows that: `on_recover` functions are called when
+the held or the warm partitions change.
 
     12:00:00   owns 1 and 2, follows 3 warm           on_recover is called: held 1, 2, warm 3
     12:00:07   another worker dies; 3 is taken over   on_recover is called: held 1, 2, 3
 
-What it reads is in `schedules_store.py`.
+`schedules_store.py` reads the rows.
 """
 
 from __future__ import annotations
@@ -28,21 +28,21 @@ from mode import Service
 from belfry.group.schedules_store import TABLE, HeldPartitions, Key, ReadOnlyTable, SchedulesStore
 from belfry.store.lookup import ScheduleStatus
 
-# Seconds between two looks at what is held.
+# Seconds between two looks at the held partitions.
 LOOK_S: Final = 1.0
 
 log = structlog.get_logger(__name__)
 
 
 class SchedulesTable(Table[Key, ScheduleStatus]):
-    """Faust's table over that store."""
+    """Faust's table over `SchedulesStore`."""
 
     def _new_store(self) -> SchedulesStore:
         return SchedulesStore("belfry://", self.app, self, loop=self.loop)
 
     @property
     def view(self) -> SchedulesStore:
-        """Its store, for what Faust's tables do not have."""
+        """Its store, for methods that Faust's tables do not have."""
         return cast("SchedulesStore", self.data)
 
     def connect(self, held: HeldPartitions) -> None:
@@ -62,7 +62,7 @@ class SchedulesTable(Table[Key, ScheduleStatus]):
         raise ReadOnlyTable
 
     async def on_start(self) -> None:
-        """Start the store alone; belfry makes its changelog itself."""
+        """Only start the store; belfry makes the changelog itself."""
         await self.add_runtime_dependency(self.data)
 
 
@@ -84,7 +84,7 @@ class BelfryTables(TableManager):
             await table.stop()
 
     def on_partitions_revoked(self, revoked: set[TP]) -> None:
-        """Nothing is read, so nothing is stopped."""
+        """Does nothing: the manager reads no changelogs that it would have to stop."""
 
     async def on_rebalance(
         self,
@@ -93,14 +93,14 @@ class BelfryTables(TableManager):
         newly_assigned: set[TP],
         generation_id: int = 0,
     ) -> None:
-        """The group has shared anew: take-overs are belfry's, so Faust's part ends here."""
+        """End Faust's part of a rebalance: belfry does the take-overs."""
         self._recovery_started.set()
         for table in self.values():
             await table.on_rebalance(assigned, revoked, newly_assigned, generation_id)
         self._shared = True
 
     async def wait_until_recovery_completed(self) -> bool:
-        """There is no recovery of Faust's to wait for."""
+        """Return at once: Faust does no recovery here."""
         return False
 
     def _end_rebalance(self) -> None:
@@ -111,7 +111,7 @@ class BelfryTables(TableManager):
 
     @Service.task
     async def _tell(self) -> None:
-        """Tell each table when other partitions are held, or followed warm, than before."""
+        """Call each table's functions when the held or the warm partitions have changed."""
         before: tuple[set[TP], set[TP]] = set(), set()
         while not self.should_stop:
             await self.sleep(LOOK_S)

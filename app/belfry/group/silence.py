@@ -1,10 +1,10 @@
-"""Whether an owner has fallen silent: told only while everybody else is heard well.
+"""Judges whether an owner has fallen silent, but only while broker and process work well.
 
-An owner whose heartbeats do not tell shows a sign of life in its changelog every few hundred
-milliseconds: a committed step, or an open transaction that grows.  A standby that sees none for
-`timeout_ms` may fence it and fire: the fence makes that safe, and the time-out only decides how
-often it is done for nothing.  So silence counts from the last sign of life, and anew whenever the
-broker did not answer promptly or this process itself was not there to look.
+An owner whose heartbeats do not count shows a sign of life in its changelog every few hundred
+milliseconds: a committed step, or an open transaction that grows. A standby that sees no sign for
+`timeout_ms` may fence the owner and fire: the fence makes that safe, and the time-out only decides
+how often it happens without need. So silence counts from the last sign of life, and anew whenever
+the broker did not answer promptly or this process itself did not run.
 """
 
 from __future__ import annotations
@@ -28,25 +28,25 @@ class Silence:
         self._end = 0
 
     def here(self, now_ms: float) -> None:
-        """This process runs; if it did not for a while, nobody can be called silent."""
+        """Note that this process runs; if it did not for a while, silence counts anew."""
         if now_ms - self._was_here_ms > LONGEST_GAP_MS:
             self._quiet_since_ms = now_ms
         self._was_here_ms = now_ms
 
     def heard(self, now_ms: float) -> None:
-        """A step of the owner has come."""
+        """Note that a step of the owner has come."""
         self._quiet_since_ms = now_ms
 
     def wants_look(self, now_ms: float) -> bool:
-        """Whether to ask the broker where the log ends: a third into the time-out and after."""
+        """Whether to ask the broker for the log's end: from a third of the time-out on."""
         quiet_ms = now_ms - self._quiet_since_ms
         return quiet_ms >= self.timeout_ms / 3 and now_ms - self._looked_ms >= self.look_every_ms
 
     def looked(self, asked_ms: float, now_ms: float, position: int, end: int) -> None:
-        """The log was read up to `position` and ends at `end`; when that was asked and answered.
+        """Note a look at the log: it was read up to `position`, and ends at `end`.
 
-        What lies between is an open transaction: a sign of life when it grows, and none when a dead
-        owner has left it.
+        The records between are an open transaction: a sign of life if it grows, and no sign if a
+        dead owner has left it.
         """
         self._looked_ms = now_ms
         if end > max(self._end, position):
@@ -56,7 +56,7 @@ class Silence:
             self._quiet_since_ms = now_ms
 
     def unanswered(self, now_ms: float) -> None:
-        """The broker did not answer: the silence may be its own."""
+        """Note that the broker did not answer: the silence may be its own."""
         self._looked_ms = self._quiet_since_ms = now_ms
 
     def over(self, now_ms: float) -> bool:

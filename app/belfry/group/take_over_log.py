@@ -1,11 +1,11 @@
-"""The last take-overs of this worker, for those who look: from whom, how long it took, and why.
+"""The last take-overs of this worker, to be shown: from which worker, how long, and why.
 
-    12:00:00.050   partition 3 is taken over         the map is still that of before the rebalance
-    12:00:00.300   the map of after it comes         w1 is not in it: from w1, owner_gone
+    12:00:00.050   partition 3 is taken over         the map is still from before the rebalance
+    12:00:00.300   the next map comes                w1 is not in it: from w1, owner_gone
 
-So an entry waits for the next map where it needs one.  It is kept in memory alone, and so many of
-them: what is older, or of a worker that has ended, stands in that one's log ("partition taken
-over").
+So an entry waits for the next map if it needs one. Entries are only kept in memory, a bounded
+number of them: older ones, and those of a worker that has ended, stand in that worker's log
+("partition taken over").
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ class TakeOverLog:
         self._lock = machine.Lock()
         self._after = self._before = AssignmentMap()
         self._entries: list[TakeOverEntry] = []
-        # Those that wait for the map of after the rebalance.
+        # Take-overs that wait for the map from after the rebalance.
         self._open: list[TakenOver] = []
 
     def note(self, taken: TakenOver) -> None:
-        """A partition was taken over."""
+        """Note that a partition was taken over."""
         with self._lock:
             self._entries.append(entry_of(taken, self._worker, self._after, self._before))
             del self._entries[:-MOST]
@@ -41,7 +41,7 @@ class TakeOverLog:
                 del self._open[:-MOST]
 
     def met(self, told: AssignmentMap) -> None:
-        """The group has told who is in it; the same again says nothing new."""
+        """Take in the group's map; an equal map changes nothing."""
         with self._lock:
             if told == self._after:
                 return
@@ -52,6 +52,6 @@ class TakeOverLog:
                     self._entries[at] = entry_of(entry.taken, self._worker, told, self._before)
 
     def latest(self) -> Sequence[TakeOverEntry]:
-        """The last ones, the latest last."""
+        """The last take-overs, the latest last."""
         with self._lock:
             return tuple(self._entries)

@@ -1,20 +1,20 @@
 """Whether this worker agrees with the others on the settings that they share.
 
-`belfry.settings.agreement` says which settings these are, and compares. What is compared lies in
-two places:
+`belfry.settings.agreement` names these settings, and compares. The statements of workers lie in two
+places:
 
     changelog       a statement in each partition, written by the first commit of an owner
     offset notes    the same beside the anchors, where a start and `belfry doctor` can read it
 
-At start the notes are read, before the group is joined: a worker that must not run beside those
-that run is refused, and one that differs otherwise says so. At a take-over the changelog is read,
-which knows more: notes are forgotten some days after the last owner. Nobody is refused there but
-for the fixed settings: the state has to be taken over by somebody.
+At start the notes are read, before the group is joined: a worker that must not run beside the
+present ones is refused, and one with other differences logs them. At a take-over the changelog is
+read, which lasts longer: notes are forgotten some days after the last owner. There a worker is only
+refused for the fixed settings: some worker has to take the state over.
 
     W1, W2 run with secret A                     W3 is started with secret B
     12:00:00  notes of all partitions: A         B differs, rule TOGETHER
     12:00:00  the group has two members          "settings differ … and 2 run": W3 does not start
-    12:10:00  W1 and W2 have ended               W3 is started again: nobody runs, so it starts, and
+    12:10:00  W1 and W2 have ended               W3 is started again: none runs, so it starts, and
                                                  says in its log that the secret is another one
 """
 
@@ -58,7 +58,7 @@ class OwnershipRefused(Exception):
 
 
 class Agreement:
-    """Compares with what lies in the changelog of each partition that is taken over.
+    """Compares with the statement in the changelog of each partition that is taken over.
 
     One object serves all partitions of a worker; each asks in its own thread.
     """
@@ -69,7 +69,7 @@ class Agreement:
         self._said: set[Difference] = set()
 
     def cluster(self, kept: bytes | None) -> bytes | None:
-        """The settings that never change, if not kept yet; `OwnershipRefused` if others are."""
+        """The settings that never change, if none are kept; `OwnershipRefused` if others are."""
         differing = [] if kept is None else cluster_differences(kept, self._cluster)
         if differing:
             raise OwnershipRefused(
@@ -79,9 +79,9 @@ class Agreement:
         return None if kept == self._cluster else self._cluster
 
     def statement(self, kept: bytes | None) -> bytes | None:
-        """The row of this worker's statement, where another one is kept, or none.
+        """The row of this worker's statement, if another one or none is kept.
 
-        Each difference is said once, however many partitions are taken over.
+        Each difference is logged once, however many partitions are taken over.
         """
         row = encode_text(encode(statement(self._settings)))
         if kept is not None and kept != row:
@@ -94,7 +94,7 @@ class Agreement:
 
 
 class Statements:
-    """What the owner of each partition says of its settings, where everybody can read it."""
+    """Statements of partitions' owners about their settings, where all workers can read them."""
 
     def __init__(self, notes: OffsetNotes, settings: DeliverySettings) -> None:
         self._notes = notes
@@ -102,31 +102,31 @@ class Statements:
         self._said = ""
 
     def keep(self, partitions: Iterable[int]) -> None:
-        """Say it for partitions that are owned here; what is in the way of it is logged once."""
+        """Keep this worker's statement for partitions that it owns; a failure is logged once."""
         try:
             failed = self._notes.write(dict.fromkeys(partitions, self._mine))
         except ConnectionError as error:
             failed = {-1: str(error)}
         why = next(iter(failed.values()), "")
         if why and why != self._said:
-            log.warning("what this worker's settings are is not kept for others", reason=why)
+            log.warning("this worker's settings are not kept for others", reason=why)
         self._said = why
 
 
 def kept_statements(notes: OffsetNotes, homes: Iterable[int]) -> dict[int, Statement]:
-    """What the last owner of each partition said; ConnectionError where the cluster is silent."""
+    """The statement of each partition's last owner; ConnectionError if the cluster is silent."""
     texts = notes.read(homes)
     return {partition: decode(text) for partition, text in texts.items()}
 
 
 def compare_at_start(admin: AdminClient, notes: OffsetNotes, settings: DeliverySettings) -> str:
-    """Say in what this worker differs; why it must not start beside others, empty where it may."""
+    """Log this worker's differences; returns why it must not start beside others, else empty."""
     changelog = admin.list_topics(timeout=REACH_S).topics.get(settings.topic("changelog"))
     homes = range(0 if changelog is None else len(changelog.partitions))
     try:
         kept = kept_statements(notes, homes)
     except ConnectionError as error:
-        log.warning("what the settings of other workers are is not known", reason=str(error))
+        log.warning("the settings of other workers are not known", reason=str(error))
         return ""
     mine = statement(settings)
     found = {each: None for said in kept.values() for each in differences(said, mine)}
@@ -146,17 +146,17 @@ def compare_at_start(admin: AdminClient, notes: OffsetNotes, settings: DeliveryS
 
 
 def _others(admin: AdminClient, settings: DeliverySettings) -> int:
-    """Number of other workers in the group; a static member is not another than itself."""
+    """Number of other workers in the group; a static member does not count itself."""
     group, own = settings.cluster.app_id, settings.group_instance_id
     try:
         asked: Any = admin.describe_consumer_groups([group], request_timeout=ANSWER_S)
         members = asked[group].result(ANSWER_S).members
     except (KafkaException, TimeoutError) as error:
-        log.warning("whether other workers run is not known", reason=cause_of(error))
+        log.warning("it is not known whether other workers run", reason=cause_of(error))
         return 0
     return sum(own is None or each.group_instance_id != own for each in members)
 
 
 def statement_notes(settings: SharedSettings) -> OffsetNotes:
-    """Beside the anchors; they are of the changelog, so they go when that is deleted."""
+    """The notes beside the anchors; they belong to the changelog, and go when that is deleted."""
     return OffsetNotes(settings, anchor_group(settings), settings.topic("changelog"))

@@ -1,13 +1,14 @@
-"""The anchor: the identity of each partition's state, kept where the changelog's loss leaves it.
+"""The anchor: the identity of each partition's state, kept apart from the changelog.
 
-It is the metadata of an offset that a group without members has committed for `belfry.tenants`:
-that topic is compacted and is nobody's input or state, and Kafka keeps offsets elsewhere again.  An
-offset is forgotten some days after its last commit (`offsets.retention.minutes`), so it is said
-again every hour.  The anchor is asked only where the changelog does not tell by itself.
+So it survives the changelog's loss. It is the metadata of an offset that a group without members
+has committed for `belfry.tenants`: that topic is compacted and is no partition's input or state,
+and Kafka keeps offsets in another topic. An offset is forgotten some days after its last commit
+(`offsets.retention.minutes`), so it is committed again every hour. The anchor is only read if the
+changelog does not have the answer itself.
 
-An owner that has been fenced may say its identity once more after a recovery has begun another
-generation.  So what is kept is read before it is written over, and a newer generation stays.  Kafka
-has no way to do both in one: an owner that writes in between is corrected by the next write.
+An owner that has been fenced may write its identity once more after a recovery has begun another
+generation. So an anchor is read before it is written over, and a newer generation stays. Kafka
+cannot do both in one step: an owner that writes in between is corrected by the next write.
 
 A belfry that has grown has partitions that `belfry.tenants` does not have, and Kafka refuses
 offsets for them.  Each of them has a group of its own, which keeps its anchor for partition 0:
@@ -15,7 +16,7 @@ offsets for them.  Each of them has a group of its own, which keeps its anchor f
     partition 3     group belfry.identity, belfry.tenants, partition 3
     partition 12    group belfry.identity.12, belfry.tenants, partition 0
 
-Where that is refused as well it is said, and the other anchors are kept all the same.
+If that is refused as well, an error says so, and the other anchors are still kept.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from belfry.store.identity import Identity, identity_of, identity_text
 
 
 def anchor_group(settings: SharedSettings) -> str:
-    """The group without members that keeps what is said of each partition's state."""
+    """The group without members that keeps the anchor of each partition's state."""
     return f"{settings.cluster.app_id}.identity"
 
 
@@ -41,7 +42,7 @@ class SomeNotKept(ConnectionError):
 
 
 class Anchors:
-    """Reads and writes anchors; ConnectionError where the cluster does not answer.
+    """Reads and writes anchors; ConnectionError if the cluster does not answer.
 
     Any thread may use it. To write the same once more changes nothing.
     """
@@ -49,9 +50,9 @@ class Anchors:
     def __init__(
         self, notes: OffsetNotes, own: Callable[[int], OffsetNotes] | None = None, first: int = 1
     ) -> None:
-        """`notes` are of all partitions, `own` of one that the topic does not have.
+        """`notes` are of all partitions, `own` of a partition that the topic does not have.
 
-        No partition below `first` is one of these, so none has to be asked for twice.
+        The topic has all partitions below `first`, so none of these has to be asked for twice.
         """
         self._notes = notes
         self._own_notes = own
@@ -73,7 +74,7 @@ class Anchors:
         return {partition: identity_of(text) for partition, text in kept.items()}
 
     def _own(self, partition: int) -> OffsetNotes | None:
-        """The notes of one partition alone; None where it is surely one that the topic has."""
+        """The notes of one partition alone; None if the topic surely has the partition."""
         if self._own_notes is None or partition < self._first:
             return None
         if partition not in self._made:
@@ -81,7 +82,7 @@ class Anchors:
         return self._made[partition]
 
     def _write(self, told: Mapping[int, str]) -> dict[int, str]:
-        """Keep these texts; why some were refused, by partition."""
+        """Keep these texts; returns why some were refused, by partition."""
         failed = self._notes.write(told)
         for partition in list(failed):
             notes = self._own(partition)
@@ -92,8 +93,8 @@ class Anchors:
     def write(self, identities: Mapping[int, Identity]) -> dict[int, Identity]:
         """Keep the identities of these partitions; never one of an earlier generation.
 
-        Returns what is kept of those partitions whose anchors are newer, and were left as they are.
-        Raises SomeNotKept where some are refused.
+        Returns the anchors that are newer and were left as they are. Raises SomeNotKept if some are
+        refused.
         """
         kept = self._read(identities)
         newer = {
@@ -115,7 +116,7 @@ class Anchors:
 
 
 def anchors_of(settings: SharedSettings, homes: int = 1) -> Anchors:
-    """The anchors of a belfry; `homes` is how many partitions it had at first, or fewer."""
+    """The anchors of a belfry; `homes` is its first number of partitions, or less."""
     group, topic = anchor_group(settings), settings.topic("tenants")
 
     def own(partition: int) -> OffsetNotes:

@@ -1,4 +1,4 @@
-"""What aiokafka raises and brokers answer, as errors of confluent-kafka.
+"""Errors of aiokafka and of brokers' answers, as errors of confluent-kafka.
 
 a broker's code               ─► KafkaError of that code
 no answer, a connection gone  ─► KafkaError._TRANSPORT
@@ -25,9 +25,9 @@ MOVED: Final = (
 
 
 class CommittedOffset(NamedTuple):
-    """What a group has committed for a partition, or was to commit; with an error if it was not.
+    """An offset that a group has committed for a partition, or was to commit, with its error.
 
-    `offset` is `OFFSET_INVALID` where there is none.
+    `offset` is `OFFSET_INVALID` if there is none.
     """
 
     topic: str
@@ -38,7 +38,7 @@ class CommittedOffset(NamedTuple):
 
 
 def unmoved(answer: Any) -> Any:
-    """The answer of a coordinator; raises KafkaException where it is not that, or refuses all."""
+    """The answer of a coordinator; raises KafkaException if it has moved, or refuses all."""
     whole = getattr(answer, "error_code", 0)
     codes = [whole, *(row[-1] for _, rows in answer.topics for row in rows)]
     if why := next((code for code in codes if code in MOVED), whole):
@@ -47,12 +47,12 @@ def unmoved(answer: Any) -> Any:
 
 
 async def answered(answer: Awaitable[T]) -> T:
-    """What a broker says; raises KafkaException with its code, or for no answer."""
+    """The answer of a broker; raises KafkaException with its code, or without an answer."""
     try:
         return await answer
     except (*AWAY, NotImplementedError) as error:
         code: Any = getattr(error, "errno", None)
-        # A time-out has the code of a broker's, and no broker has sent it.
+        # aiokafka's time-out has the code of a broker's error, but no broker has sent it.
         if (
             not isinstance(error, errors.BrokerResponseError)
             or code == KafkaError.REQUEST_TIMED_OUT
@@ -67,5 +67,5 @@ def error_of(code: int) -> KafkaError | None:
 
 
 def failure(code: int, reason: str) -> KafkaException:
-    """What to raise for a code, in these words."""
+    """The exception for a code, with this text."""
     return KafkaException(KafkaError(code, reason))

@@ -1,15 +1,16 @@
-"""Records out of batches as they are stored, a portion at a time, whatever they unpack to.
+"""Records out of batches as they are stored, a portion at a time, whatever their unpacked size.
 
     batch ─► unpacks to 8 MB at most? ─ yes  ─► aiokafka's parser (C)      0.3 µs a record
                       │ no, or that parser cannot read it
                       └─────────────────────► a stream (`wire/record_stream.py`)   20 µs a record
 
-A batch of a megabyte may unpack to a gigabyte, so it is unpacked in slices, and no more of it is
-kept than a portion.  What of it cannot be read at all is one record that is to be refused: those
-behind it are not lost by that, and a partition is never stopped by what somebody wrote to it.
+A batch of a megabyte may unpack to a gigabyte, so it is unpacked in slices, and only one portion of
+it is kept. If a part of it cannot be read at all, that part becomes one record that is to be
+refused: the records behind the batch are not lost by that, and a producer can never stop a
+partition.
 
-Only requests are read so, since each of them can be refused.  Of what workers write, nothing may be
-passed over.
+Only requests are read so, since each of them can be refused. Records of workers must never be
+skipped.
 """
 
 from __future__ import annotations
@@ -36,10 +37,10 @@ log = structlog.get_logger(__name__)
 
 
 class BatchReader:
-    """Reads the records of one partition out of what was fetched of it.
+    """Reads the records of one partition out of its fetched batches.
 
-    `position` is the offset of the next record for readers, `fetched` the one behind all that was
-    added. It is used by one thread, and holds one batch unpacked at a time.
+    `position` is the offset of the next record for readers, `fetched` the offset behind all added
+    batches. One thread uses it, and it holds one unpacked batch at a time.
     """
 
     def __init__(self, where: Where, position: int, said: LimitedLogger | None = None) -> None:
@@ -53,13 +54,11 @@ class BatchReader:
 
     @property
     def empty(self) -> bool:
-        """Whether all that was fetched has been read."""
+        """Whether all fetched batches have been read."""
         return self._opened is None and not self._batches
 
     def add(self, answer: Fetched) -> None:
-        """Take in what was fetched next; batches of aborted transactions are passed over by
-        `take`.
-        """
+        """Take in the next answer; `take` skips batches of aborted transactions."""
         self.fetched = max(self.fetched, answer.behind)
         committed = CommittedBatches(answer.aborted)
         for batch in batches_in(answer.data):
@@ -68,7 +67,7 @@ class BatchReader:
     def take(self, at_most: int) -> list[SourceRecord]:
         """The next records, at most `at_most`, and some megabytes; no more than one large batch.
 
-        An empty list where all has been read, or where many were passed over: `empty` tells which.
+        The list is empty if all was read, or if many batches were skipped: `empty` tells which.
         Records come in the order of their offsets. A batch that cannot be read comes as one record
         that a worker refuses.
         """
@@ -83,8 +82,8 @@ class BatchReader:
             found += some
             size += some_bytes
             if isinstance(opened, StreamedBatch) or (not some and self._opened is opened):
-                # It goes on with the next call: to unpack many megabytes takes its time, in which
-                # the other partitions are to be read as well.
+                # The next call goes on: to unpack many megabytes takes time, and the other
+                # partitions are to be read in between.
                 break
         return found
 
@@ -97,8 +96,8 @@ class BatchReader:
             some, size, ended = opened.take(at_most, position)
         except Unreadable as error:
             some, size, ended = [], 0, True
-            # The quick parser may stumble over what the stream can read; the stream begins at the
-            # same position.
+            # The stream can read batches for which the quick parser fails; it begins at the same
+            # position.
             if isinstance(opened, QuickBatch):
                 self._opened = StreamedBatch(batch)
                 return some, size
@@ -112,7 +111,7 @@ class BatchReader:
         return some, size
 
     def _open_next(self) -> bool:
-        """Open the next batch that has records for readers, False where there is none."""
+        """Open the next batch that has records for readers; False if there is none."""
         while self._batches:
             batch, counts = self._batches.popleft()
             if batch.next_offset <= self.position:
@@ -124,7 +123,7 @@ class BatchReader:
         return False
 
     def _open(self, batch: RecordBatch) -> QuickBatch | StreamedBatch:
-        """What reads a batch: the quick parser where it unpacks to little, else a stream."""
+        """The reader of a batch: the quick parser if it unpacks to few bytes, else a stream."""
         if batch.magic != MAGIC:
             return StreamedBatch(batch)
         if batch.codec == NONE:
@@ -140,12 +139,12 @@ class BatchReader:
                     self._tell(batch)
                     return StreamedBatch(batch, chain(kept, chunks))
         except Unreadable:
-            # What lies before the damage is read; then it is met again.
+            # Records before the damage are read first; then the damage is met again.
             return StreamedBatch(batch)
         return QuickBatch(batch, batch.unpacked(b"".join(kept)))
 
     def _tell(self, batch: RecordBatch) -> None:
-        """Say in the log that a large batch is read in slices; not for each of many."""
+        """Log that a large batch is read in slices; not for each of many."""
         topic, partition = self._where
         self._log.info(
             "large", "a batch unpacks to some megabytes; it is read in slices",
@@ -154,7 +153,7 @@ class BatchReader:
         )  # fmt: skip
 
     def _refusal(self, batch: RecordBatch, cause: str) -> list[SourceRecord]:
-        """What stands for all records of the batch that cannot be read."""
+        """The record that stands for all unreadable records of a batch."""
         topic, partition = self._where
         first, last = max(self.position, batch.base_offset), batch.next_offset - 1
         if first > last:

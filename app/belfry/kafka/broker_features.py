@@ -1,11 +1,12 @@
-"""What brokers can do: Kafka's ApiVersions (v3, KIP-511 and KIP-584), which tells ranges of
+"""Features of brokers: Kafka's ApiVersions (v3, KIP-511 and KIP-584), which tells ranges of
 requests and features.
 
-librdkafka asks it too and tells nobody; aiokafka reads versions without features. A broker does not
-say its release. The highest level of `metadata.version` that it supports grows with it.
+librdkafka sends this request too, but does not show the answer; aiokafka reads versions without
+features. A broker does not name its release. But the highest level of `metadata.version` that it
+supports grows with its release.
 
     supported   metadata.version 30     the newest that this broker knows: it is a 4.3
-    finalized   metadata.version 25     what the cluster has switched on: features of 4.0
+    finalized   metadata.version 25     the cluster has switched this on: features of 4.0
                 transaction.version 2   each transaction has an epoch of its own (KIP-890)
 
 Features come as tagged fields behind the answer (KIP-482), in bytes that aiokafka leaves alone;
@@ -45,22 +46,22 @@ RELEASES: Final = (
     (1, "3.0"), (2, "3.1"), (3, "3.2"), (7, "3.3"), (8, "3.4"), (11, "3.5"), (14, "3.6"),
     (19, "3.7"), (20, "3.8"), (21, "3.9"), (25, "4.0"), (27, "4.1"), (29, "4.2"), (30, "4.3"),
 )  # fmt: skip
-# A release with a fault that can hide what an owner has committed.
+# A release with a fault that can hide the transactions of an owner.
 ENDS_WITHOUT_MARKERS: Final = "4.3"
 # Seconds for all brokers together.
 ANSWER_S: Final = 10.0
-# Of one broker, so that one which is away leaves time to close what was opened.
+# Seconds for one broker, so that a broker that is away leaves time to close the connections.
 ONE_ANSWER_S: Final = 5.0
 _TAGS: Final = ("tags", TaggedFields)
 _SUPPORTED, _FINALIZED = 0, 2
-# A broker that is away, and answers that are cut off or are none of this protocol.
+# A broker that is away, and answers that are cut off or not of this protocol.
 _UNTOLD: Final = (
     KafkaError, OSError, ValueError, NotImplementedError, IndexError, struct.error,
 )  # fmt: skip
 
 
 class Features(NamedTuple):
-    """What one broker can do: levels that it supports, those in effect, versions of requests."""
+    """Features of one broker: levels that it supports, those in effect, versions of requests."""
 
     supported: Mapping[str, int]
     finalized: Mapping[str, int]
@@ -68,10 +69,10 @@ class Features(NamedTuple):
 
     @property
     def release(self) -> str:
-        """The release of the broker, as far as it can be told; empty where it cannot.
+        """The release of the broker, as far as it is known; else empty.
 
-        It is that of the highest known level that the broker supports, or ``later than`` the last
-        known one.
+        It is the release of the highest known level that the broker supports, or ``later than`` the
+        last known one.
         """
         level = self.supported.get(METADATA, 0)
         known = [name for least, name in RELEASES if least <= level]
@@ -105,7 +106,7 @@ class _Question(RequestStruct):  # type: ignore[misc]
     )
 
     def parse_response_header(self, read_buffer: Any) -> Any:
-        """The old header: who asks does not know yet what the broker understands."""
+        """The old header: the client does not know yet which versions the broker understands."""
         return ResponseHeader_v0.decode(read_buffer)
 
 
@@ -119,10 +120,10 @@ class _ApiVersions(Request[_Question]):  # type: ignore[misc]
 
 
 def ask_brokers(properties: Mapping[str, Any]) -> dict[str, Features | str]:
-    """What each broker can do, by its number, or why that cannot be told of it.
+    """Features of each broker, by its number, or why they are unknown.
 
     It runs an event loop of its own and blocks, so it must not be called on one. Raises
-    ConnectionError where no broker answers.
+    ConnectionError if no broker answers.
     """
     try:
         return asyncio.run(asyncio.wait_for(_ask(dict(properties)), ANSWER_S))
@@ -131,7 +132,7 @@ def ask_brokers(properties: Mapping[str, Any]) -> dict[str, Features | str]:
 
 
 async def _ask(properties: dict[str, Any]) -> dict[str, Features | str]:
-    """What each broker of the cluster answers, all asked at once over one client."""
+    """The answers of all brokers of the cluster, asked at once over one client."""
     client = AIOKafkaClient(
         bootstrap_servers=str(properties["bootstrap.servers"]).split(","),
         client_id="belfry-features",
@@ -147,7 +148,7 @@ async def _ask(properties: dict[str, Any]) -> dict[str, Features | str]:
 
 
 async def ask_features(client: Any, number: int) -> Features | str:
-    """What one broker can do; one that is away, or answers what nobody can read, says why."""
+    """Features of one broker, or why they are unknown: it is away, or its answer is unreadable."""
     try:
         answer = await asyncio.wait_for(client.send(number, _ApiVersions()), ONE_ANSWER_S)
         return features_in(answer.api_versions, answer.tags)
@@ -158,7 +159,7 @@ async def ask_features(client: Any, number: int) -> Features | str:
 
 
 def features_in(versions: Any, tags: Mapping[int, bytes]) -> Features:
-    """What an answer says; its features are tagged fields, which come as bytes."""
+    """The features in an answer; they are tagged fields, which come as bytes."""
     return Features(
         _levels(tags.get(_SUPPORTED, b""), highest_first=False),
         _levels(tags.get(_FINALIZED, b""), highest_first=True),
@@ -200,12 +201,12 @@ def _varint(encoded: bytes, at: int) -> tuple[int, int]:
 
 
 def feature_problems(broker: str, features: Features, *, hands_on: bool) -> list[TopicProblem]:
-    """What a broker cannot do and promises rest on.
+    """Features that promises rest on and a broker lacks.
 
     `hands_on`: it gives its partitions away when it stops (`controlled.shutdown.enable`) and holds
     some that have no other replica. `broker` is its name in the problems, such as ``broker 1``.
-    None of them refuses a start: a cluster that is old keeps working, and its operator is told what
-    is at stake.
+    None of the problems refuses a start: an old cluster keeps working, and its operator is told the
+    risk.
     """
     found = []
     if features.requests.get(ADD_PARTITIONS_TO_TXN, 0) < VERIFIES:
@@ -228,7 +229,7 @@ def feature_problems(broker: str, features: Features, *, hands_on: bool) -> list
                 "give topics more replicas, set controlled.shutdown.enable=false on a lone broker,"
                 " or run 4.2.2",
                 fatal=False,
-                why="what an owner committed may be hidden (KAFKA-20734)",
+                why="committed records of an owner may be hidden (KAFKA-20734)",
                 refuses=False,
             )
         )

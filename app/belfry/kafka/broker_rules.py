@@ -1,8 +1,8 @@
-"""What belfry's promises ask of brokers, as a table; pure comparisons, no client.
+"""Settings of brokers that belfry's promises rest on, as a table; pure comparisons, no client.
 
-A broker's setting stands behind topics that do not say it themselves, and behind what no topic can
-say: how long transactions may last, how safely their state is kept, for how long offsets are. None
-of these findings keeps a worker from starting: the broker's operator is told what is at stake.
+A broker's setting counts for topics without a value of their own, and for matters that are not set
+by topic: how long transactions may last, how safely their state is kept, how long offsets are kept.
+None of these findings keeps a worker from starting: the broker's operator is told the risk.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from belfry.kafka.topic_rules import TopicProblem
 
 
 class Rests(NamedTuple):
-    """A setting of brokers: when it is wrong, what it should be, why, and whether that is fatal."""
+    """A setting of brokers: when it is wrong, its right value, why, and whether that is fatal."""
 
     key: str
     wrong: Callable[[str, int, Mapping[str, int]], bool]
@@ -63,7 +63,7 @@ RESTS: Final = (
         "transaction.state.log.min.isr",
         lambda value, brokers, _needs: brokers >= 3 and int(value) < 2,
         "2",
-        "one broker alone may hold what became of a transaction",
+        "one broker alone may hold the outcome of a transaction",
         fatal=False,
     ),
     Rests(
@@ -79,7 +79,7 @@ RESTS: Final = (
 def broker_problems(
     broker: str, actual: Mapping[str, str | None], brokers: int, needs: Mapping[str, int]
 ) -> list[TopicProblem]:
-    """What of a broker's settings endangers a promise; `needs` are numbers of belfry's settings."""
+    """The settings of a broker that endanger promises; `needs` are numbers of belfry's settings."""
     return [
         TopicProblem(
             broker,

@@ -1,7 +1,7 @@
-"""Why a question to Kafka had no answer, as words that can end a sentence.
+"""Why a request to Kafka had no answer, as words that can end a sentence.
 
-An error of the client has a code and a text; a time-out of Python's has neither, and would end a
-message behind its colon.
+An error of the client has a code and a text; a time-out of Python has neither, so a message would
+end with its colon.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
 """Records out of a batch of the changelog, all at once.
 
     packed ─► unpacked as a whole ─► aiokafka's parser (C) ─► records        0.3 µs each
-                                      │ a stranger's header, say, has a name that is no UTF-8
+                                      │ fails, say for a stranger's header name that is not UTF-8
                                       └─► record by record (`wire/record_stream.py`)     20 µs each
 
-Workers write the changelog, in batches of a megabyte as they are sent.  Strangers may as well,
-where they have the right, so there are bounds all the same.  Nothing beyond them is skipped: it may
-be a row.
+Workers write the changelog, in batches of a megabyte on the wire. Strangers may write as well if
+they have the right, so there are bounds. A batch beyond them is not skipped but an error: it may
+hold rows.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from belfry.wire.record import Headers
 from belfry.wire.record_batches import HEAD_BYTES, MAGIC, RecordBatch
 from belfry.wire.record_stream import Unreadable, records_of
 
-# A batch may unpack to so much: 256 times what a worker sends at once by default.
+# The most bytes that a batch may unpack to: 256 times a worker's default batch.
 MOST_UNPACKED_BYTES: Final = 256 * 1024 * 1024
-# And zstd may refer so far back in it, as at a broker's level 22: it packs anew what workers write.
+# The largest window of zstd, that of a broker's level 22: a broker may pack workers' batches anew.
 WINDOW_BYTES: Final = 128 * 1024 * 1024
 
 
@@ -33,7 +33,7 @@ class UnreadableRows(ValueError):
 
 
 class StreamedRecord(NamedTuple):
-    """A record that was read by itself; it looks like those of the parser."""
+    """A record that was read by itself; it has the same fields as those of the parser."""
 
     offset: int
     timestamp: int
@@ -65,11 +65,11 @@ def _unpacked(batch: RecordBatch) -> bytes:
 
 
 def _quickly(data: bytes) -> list[LoggedRecord]:
-    """All records, or none where the parser stumbles over one of them."""
+    """All records, or none if the parser fails for one of them."""
     records: Any = DefaultRecordBatch(data)
     try:
         return list(records)
-    except Exception:  # noqa: BLE001  # whatever it says, each record is looked at next
+    except Exception:  # noqa: BLE001  # whatever the error, each record is read by itself next
         return []
 
 

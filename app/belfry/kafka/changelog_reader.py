@@ -1,13 +1,13 @@
 """Reading one partition of the changelog, `read_committed`, in whole record batches.
 
-    fetcher ── batches as they are stored ──┬─► rolled back: passed over
+    fetcher ── batches as they are stored ──┬─► rolled back: skipped
                                             └─► unpacked, read in one go, judged: rows and offsets
 
-What workers write is state, so nothing of it may be passed over: a batch that cannot be read is an
-error.  The next offset to ask for is told with every batch, also where only control records passed,
-so that "read to the end" never waits for a record that does not come.
+Workers' records are state, so none may be skipped: a batch that cannot be read is an error. The
+position moves with every batch, also with control records only, so that "read to the end" never
+waits for a record that does not come.
 
-Requests are read by `RequestLog`, with bounds, since anybody writes them.
+`RequestLog` reads requests, with bounds, since any client may write them.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from belfry.kafka.log_ends import LogEnds
 from belfry.store.row_judge import LoggedRecord
 from belfry.wire.record_batches import CommittedBatches, RecordBatch, batches_in
 
-# Records of one look for whether there are any.
+# Records of one look that only asks whether there are any.
 FEW: Final = 100
-# Seconds for what is on its way behind a few records that have come.
+# Seconds to wait for more records, after a few have come.
 MORE_S: Final = 0.002
-# From so many records on nothing more is waited for: the next answer comes while they are applied.
+# With so many records there is no more wait: the next answer comes while they are applied.
 PLENTY: Final = 2_000
 
 
@@ -41,7 +41,7 @@ class ChangelogReader(LogReader[LoggedRecord]):
     """A reader of one partition of the changelog, from a position on.
 
     One thread at a time may use it, and it is closed after use. `position` is the offset to be read
-    next. Raises OutOfRange where the log has changed under it, and ConnectionError.
+    next. Raises OutOfRange if the log has changed under it, and ConnectionError.
     """
 
     def __init__(
@@ -51,15 +51,15 @@ class ChangelogReader(LogReader[LoggedRecord]):
         partition: int,
         log_ends: LogEnds | None = None,
     ) -> None:
-        """`properties` are librdkafka's; `log_ends` tells where the log ends."""
+        """`properties` are librdkafka's; `log_ends` gives the end of the log."""
         super().__init__(properties, topic, partition, log_ends)
         self._where = topic, partition
         self._fetcher = fetcher.Fetcher(properties)
-        # What was fetched and not read: batches, and whether they count.
+        # Batches that were fetched and not read yet, and whether they count.
         self._batches: deque[tuple[RecordBatch, bool]] = deque()
         self._fetched = 0
         self._failed: Exception | None = None
-        # Which records count.
+        # It says which records count.
         self.sieve = Sieve()
         self.position = 0
         # When the last record that was read was appended, by the broker's clock.
@@ -70,27 +70,27 @@ class ChangelogReader(LogReader[LoggedRecord]):
     ) -> None:
         """Read from this offset on; LostRange if the log begins later.
 
-        `manifest_at` is where the last manifest before it lies, where that is known: a stranger's
-        copy of an older row is not believed behind it.  `known` is where the log begins and ends,
-        if that was asked just now.
+        `manifest_at` is the offset of the last manifest before that, if known: a stranger's copy of
+        an older row is not believed behind it. `known` is the begin and the end of the log, if that
+        was asked just now.
         """
         self.check(offset, known)
         self._failed = None
         self._batches.clear()
         self.sieve.restart(manifest_at)
         self.position = self._fetched = offset
-        # Not from where it stands: what was fetched of that is gone.
+        # Even from the same position: batches that were fetched from there are gone.
         self._fetcher.follow({})
         self._fetcher.follow({self._where: offset})
 
     def read(self, at_most: int, wait_s: float) -> list[LoggedRecord]:
         """The next records, about `at_most`: batches are read whole. `position` moves behind them.
 
-        The next answer is on its way when this returns, and comes while the records are applied:
-        one that has not come yet is waited for where there are few or none.  The first answer alone
-        is waited for as long as `wait_s`, be there rows in it or not: who reads has else to do, and
-        transactions that end without rows may go on coming.  An error that comes behind records is
-        raised by the next call: who goes on reading after it has lost none.
+        The next answer is on its way when this returns, and comes while the records are applied.
+        With few records or none, this call waits for it. Only the first answer is waited for as
+        long as `wait_s`, with or without rows in it: the caller has other work, and transactions
+        that end without rows may go on coming. An error that comes behind records is raised by the
+        next call, so a caller that reads on after it has lost no record.
         """
         found: list[LoggedRecord] = []
         answered = False
@@ -105,7 +105,7 @@ class ChangelogReader(LogReader[LoggedRecord]):
         return found
 
     def _take_out(self, found: list[LoggedRecord], at_most: int) -> bool:
-        """Read batches that were fetched; False where one cannot be read, behind what was found."""
+        """Read batches that were fetched; False if one cannot be read, behind the found records."""
         while self._batches and len(found) < at_most:
             batch, counts = self._batches[0]
             if counts and batch.next_offset > self.position:
@@ -122,7 +122,7 @@ class ChangelogReader(LogReader[LoggedRecord]):
         return True
 
     def _fetch(self, wait_s: float, *, after_records: bool) -> bool:
-        """Take in what was fetched next; whether there was anything."""
+        """Take in the next answer; returns whether there was one."""
         if self._failed is None:
             answer = self._fetcher.take(wait_s)
             if answer is None:
@@ -136,7 +136,7 @@ class ChangelogReader(LogReader[LoggedRecord]):
         try:
             raise failed
         finally:
-            # An error that its own frame holds would hold all frames it passes through.
+            # An error that its own frame refers to would keep all frames that it passes through.
             del failed
 
     def _add(self, answer: Fetched) -> None:
@@ -164,8 +164,8 @@ class ChangelogReader(LogReader[LoggedRecord]):
 
     @property
     def hides(self) -> bool:
-        """Whether an open transaction holds back what lies behind its first record."""
-        # In this order: what is appended in between does not look like something hidden.
+        """Whether an open transaction holds back the records from its first one on."""
+        # In this order: a record that is appended in between does not count as hidden.
         return self.log_end() > self.ends()[1]
 
     def holds_records(self) -> bool:

@@ -1,15 +1,15 @@
 """The changelog's records that a worker wrote, told from those of strangers.
 
-What lies in the changelog is state. A record that somebody else has written there is skipped,
-counted, and told of: it neither becomes state nor stops the partition. What may be a row is never
-skipped for a guess (`store/row_judge.py`, `Judge`). Fillers are skipped without a word.
+Records in the changelog are state. A record that a stranger has written there is skipped, counted
+and logged: it neither becomes state nor stops the partition. A record that may be a row is never
+skipped for a guess (`store/row_judge.py`, `Judge`). Fillers are skipped silently.
 
     offset    40     41          42           43         44
     record    row    not a row   row, signed  filler     row with a copied signature
-    signed    state  skipped     state        no word    skipped: it was signed for another offset
+    signed    state  skipped     state        silent     skipped: it was signed for another offset
 
-It is used by one reader, in one thread, in the order of offsets, since what counts depends on where
-the last manifest lies.
+One reader uses it, in one thread, in the order of offsets, since a record counts or not by the
+offset of the last manifest.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Counted = Callable[[str, int], None]
 
 
 def uncounted(_topic: str, _records: int) -> None:
-    """Nobody counts what is skipped."""
+    """The default of `counted`: counts nothing."""
 
 
 class Sieve:
@@ -44,15 +44,15 @@ class Sieve:
         self._counted = counted
 
     def restart(self, manifest_at: int = -1) -> None:
-        """Records come from another offset on; the last manifest before it, -1 where unknown."""
+        """Expect records from another offset on; `manifest_at` is the last before, -1: unknown."""
         self._judge.restart(manifest_at)
 
     def go_on_from(self, other: Sieve) -> None:
-        """Records come from where another sieve of the same partition has got to."""
+        """Expect records from the position of another sieve of the same partition."""
         self._judge.go_on_from(other._judge)
 
     def believe_near(self, told: Callable[[], int]) -> None:
-        """Ask from which offset on all owners write fillers, where one did not when this began."""
+        """Ask from which offset on all owners write fillers, if one did not at the begin."""
         if self._judge.near_from == NOWHERE:
             self._judge.believe_near(told())
 
@@ -62,18 +62,18 @@ class Sieve:
         return self._judge.manifest_at
 
     def may_be_copies(self, offsets: Sequence[int]) -> bool:
-        """Whether rows behind the last manifest may be copies of what was rolled back."""
+        """Whether rows behind the last manifest may be copies of rows that were rolled back."""
         return self._judge.may_be_copies(offsets)
 
     def ours(self, records: Sequence[LoggedRecord], where: Where) -> Changes:
-        """The rows among records of a partition, and their offsets; others' are reported."""
+        """The rows among records of a partition, and their offsets; others are reported."""
         changes, offsets, strangers = self._judge.rows(records)
         if strangers:
             self._report(strangers, *where)
         return changes, offsets
 
     def _report(self, skipped: Sequence[LoggedRecord], topic: str, partition: int) -> None:
-        """Count what is skipped, and say in the log where the first of it lies."""
+        """Count skipped records, and log the place of the first one."""
         self._counted(topic, len(skipped))
         _told.warning(
             f"{topic}/{partition}",

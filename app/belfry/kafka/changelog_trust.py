@@ -1,17 +1,17 @@
-"""Whom a worker believes in the changelog, and what it signs with: settings, secrets and marks.
+"""The rows that a worker believes in the changelog, and its key: settings, secrets and marks.
 
-    trusted    signs nothing; believes what is signed with a secret of its own, and what is not
+    trusted    signs nothing; believes rows signed with a secret of its own, and rows that are not
                signed at all
     signed     signs; believes the same
-    required   signs; takes what is not signed for a stranger's
+    required   signs; takes rows that are not signed for a stranger's
 
-A running belfry goes over from one to the next, worker by worker.  Before the last step all rows
-have to be signed: an owner that signs writes the older ones once more (`resigning.py`), also when
+A running belfry goes from one of these to the next, worker by worker. Before the last step all rows
+have to be signed: an owner that signs writes the older rows once more (`resigning.py`), also when
 the secret is changed.
 
-A worker that would take rows for a stranger's because it lacks their secret, or because they are
-not signed yet, or would write rows that others take for a stranger's, does not take the partition
-(`check`).
+A worker does not take a partition (`check`) if it would take workers' rows for a stranger's,
+because it lacks their secret or they are not signed yet, or if other workers would take its rows
+for a stranger's.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class NotTrusted(Exception):
 
 
 class ChangelogTrust:
-    """What the settings of one worker make of changelogs; any thread may ask."""
+    """The trust in changelogs by one worker's settings; any thread may ask."""
 
     def __init__(
         self, settings: SharedSettings, marks: Marks, counted: Counted = uncounted
@@ -57,7 +57,7 @@ class ChangelogTrust:
         self.marks = marks
 
     def known(self, partition: int) -> Mark:
-        """What is said of a partition; raises NotTrusted where its rows cannot be judged here."""
+        """The mark of a partition; raises NotTrusted if its rows cannot be judged here."""
         mark = self.marks.read(partition)
         if not set(mark.keys) <= set(self._names):
             raise NotTrusted(
@@ -73,7 +73,7 @@ class ChangelogTrust:
         return mark
 
     def check(self, partition: int) -> Mark:
-        """The same for who is going to write there; NotTrusted where that would be skipped."""
+        """The same for an owner that will write there; NotTrusted if its rows would be skipped."""
         mark = self.known(partition)
         if mark.required and not self.signs:
             raise NotTrusted(
@@ -83,34 +83,34 @@ class ChangelogTrust:
         return mark
 
     def judge(self, partition: int, topic_id: str, mark: Mark) -> Judge:
-        """What tells a worker's records, by what is said of the partition."""
+        """The judge of workers' records, by the mark of the partition."""
         believed = [RowKeys(key, topic_id, partition) for key in self._keys]
         return Judge(believed, required=self.required, near_from=mark.near_from)
 
     @property
     def index_keys(self) -> IndexKeys:
-        """What signs and judges indexes of checkpoints: the same keys, by the same rule."""
+        """The keys that sign and judge indexes of checkpoints: the same keys, by the same rule."""
         return IndexKeys(self._keys, self.signs, self.required)
 
     def sieve(self, partition: int, topic_id: str, mark: Mark) -> Sieve:
-        """What lets a worker's records through."""
+        """The sieve that lets workers' records through."""
         return Sieve(self.judge(partition, topic_id, mark), self._counted)
 
     def signer(
         self, partition: int, topic_id: str, least: int, log_end: Callable[[], int]
     ) -> RowSigner | None:
-        """What signs rows, the first of which lies at offset `least`; None where none does.
+        """The signer of rows, the first of which lies at offset `least`; None without signing.
 
-        `log_end` tells where the log ends, or raises ConnectionError.
+        `log_end` gives the end of the log, or raises ConnectionError.
         """
         if not self.signs:
             return None
         return RowSigner(RowKeys(self._keys[0], topic_id, partition), least, log_end)
 
     def begins(self, partition: int, before: Mark, least: int) -> bool:
-        """Say what an owner signs with, before it does; whether older rows are to be signed.
+        """Mark an owner's key, before it signs; returns whether older rows are to be signed.
 
-        Nothing of this owner lies before offset `least`.
+        No row of this owner lies before offset `least`.
         """
         if not self.signs:
             if before.whole:
@@ -125,13 +125,13 @@ class ChangelogTrust:
         return not whole
 
     def all_signed(self, partition: int) -> bool:
-        """Say that every row of a partition is signed with the first secret; False if in vain."""
+        """Mark every row of a partition as signed with the first secret; False if that failed."""
         try:
             said = self.marks.read(partition)
             required = self.required or said.required
             self.marks.owned(partition, Mark((self._names[0],), True, required, said.near_from))
         except ConnectionError as error:
-            log.warning("that all rows are signed is not said yet", reason=str(error))
+            log.warning("the mark that all rows are signed is not written yet", reason=str(error))
             return False
         log.info("all rows of the changelog are signed", partition=partition)
         return True

@@ -1,7 +1,7 @@
-"""An event loop that several threads have requests made in: one thread, while somebody uses it.
+"""An event loop for the requests of several threads: it has one thread, while it is used.
 
-Threads call `run` and wait.  Writers of transactions have one, with one coroutine for a step, and
-clients that ask for offsets have another (`offset_client.py`).
+Threads call `run` and wait. Writers of transactions have one such loop, with one coroutine for a
+step, and clients that ask for offsets have another (`offset_client.py`).
 
     partition 3   ── batches ──┐ run(write, end) blocks ┌── receipt ── batches ──┐ run …
     partition 7   ─────── batches ──┐ run(write, end) blocks ┌───────────────
@@ -20,12 +20,12 @@ from typing import Any, Final, Self, TypeVar
 from belfry.host import machine
 
 T = TypeVar("T")
-# Seconds for the thread to end when nobody uses it any more.
+# Seconds for the thread to end when no user is left.
 END_S: Final = 5.0
 
 
 class ClientLoop:
-    """An event loop in a thread of its own, for as long as somebody uses it.
+    """An event loop in a thread of its own, for as long as it is used.
 
     `enter` and `leave` come in pairs, from any thread. An entry after the last leave begins a new
     loop.
@@ -46,7 +46,7 @@ class ClientLoop:
             self._begin()
 
     def _begin(self) -> None:
-        """Begin the loop where there is none; the lock is held."""
+        """Begin the loop if there is none; the caller holds the lock."""
         if self._loop is None:
             loop = self._loop = asyncio.new_event_loop()
             self._thread = machine.Thread(
@@ -55,7 +55,7 @@ class ClientLoop:
             self._thread.start()
 
     def kept(self) -> Self:
-        """Itself, used from the first call on to the end of the process; from any thread."""
+        """The loop, in use from the first call to the end of the process; from any thread."""
         with self._lock:
             if not self._users:
                 self._begin()
@@ -63,7 +63,7 @@ class ClientLoop:
         return self
 
     def leave(self) -> None:
-        """Use it no more; the last one ends it."""
+        """Stop using the loop; the last user ends it."""
         with self._lock:
             self._users -= 1
             if self._users or self._loop is None or self._thread is None:
@@ -73,14 +73,14 @@ class ClientLoop:
             self._loop = self._thread = None
 
     def begin(self, work: Coroutine[Any, Any, T]) -> Future[T]:
-        """Run it there, and do not wait."""
+        """Run a coroutine there, and do not wait."""
         assert self._loop is not None, "enter comes first"
         return asyncio.run_coroutine_threadsafe(work, self._loop)
 
     def run(self, work: Coroutine[Any, Any, T], most_s: float) -> T:
-        """Run it there and wait; raises TimeoutError, and cancels it, after so long (seconds).
+        """Run a coroutine there and wait; after `most_s` cancels it and raises TimeoutError.
 
-        What the coroutine raises is raised here. It must not be called from the loop itself.
+        Errors of the coroutine are raised here. It must not be called from the loop itself.
         """
         future = self.begin(work)
         try:

@@ -1,14 +1,14 @@
-"""Brokers: their settings and features that promises rest on, compared with what they should be.
+"""Brokers: their settings and features that promises rest on, compared with the right values.
 
-A worker looks once at its start, `belfry topics check` and `belfry doctor` whenever they are asked.
-What is found has one of three weights:
+A worker checks once at its start, `belfry topics check` and `belfry doctor` at each call. A finding
+has one of three weights:
 
     fatal, refuses     the worker does not start: it could not keep a promise
-    fatal or checked   it starts, and says in its log what is at stake and what to do
-    not checked        the cluster does not let it look; that is told, and no problem by itself
+    fatal or checked   it starts, and logs the risk and what to do
+    not checked        the cluster does not let it look; that is logged, and not a problem itself
 
-Brokers of a cluster are set one by one, so each of them is asked. Which values are wrong, and why,
-is in `broker_rules.py`.
+Brokers of a cluster are configured one by one, so each of them is asked. `broker_rules.py` says
+which values are wrong, and why.
 """
 
 from __future__ import annotations
@@ -36,16 +36,16 @@ CONTROLLED = "controlled.shutdown.enable"
 
 
 class BrokerFindings(NamedTuple):
-    """What was found, and a sentence on which brokers these are."""
+    """The findings, and a sentence about the brokers."""
 
     problems: list[TopicProblem]
     told: str
 
 
 def check_at_start(admin: AdminClient, settings: SharedSettings) -> str:
-    """Say what endangers a promise; why a worker must not start, empty where it may.
+    """Log dangers to promises; returns why a worker must not start, empty if it may.
 
-    It blocks for some seconds. Raises KafkaException where no broker answers.
+    It blocks for some seconds. Raises KafkaException if no broker answers.
     """
     found = topics.problems(admin, settings)
     refused = [each for each in found if each.fatal and each.refuses]
@@ -60,7 +60,7 @@ def check_at_start(admin: AdminClient, settings: SharedSettings) -> str:
 
 
 def look_at_brokers(admin: AdminClient, settings: SharedSettings) -> BrokerFindings:
-    """Compare each broker; what the cluster does not tell is among the problems, unchecked."""
+    """Compare each broker; values that the cluster does not tell are unchecked problems."""
     cluster = admin.list_topics(timeout=REACH_S)
     names = sorted(str(number) for number in cluster.brokers)
     needs = {
@@ -95,10 +95,9 @@ def look_at_brokers(admin: AdminClient, settings: SharedSettings) -> BrokerFindi
 
 
 def _unread(broker: str, error: KafkaException) -> TopicProblem:
-    """Settings of a broker that may not be looked at, or that is away: told as unchecked.
+    """The problem of a broker whose settings could not be read, marked as unchecked.
 
-    The cure differs: a right that is missing is to be granted, a broker that is away is asked
-    later.
+    The cure differs: a missing right is to be granted, a broker that is away is asked later.
     """
     cause = error.args[0]
     told = unread(broker, cause.str(), "the cluster")
@@ -108,7 +107,7 @@ def _unread(broker: str, error: KafkaException) -> TopicProblem:
 
 
 def _featureless(where: str, why: str) -> TopicProblem:
-    """A problem that says that features were not told, and what to look at by hand."""
+    """The problem of unknown features, with a check by hand."""
     what = f"its features could not be checked: {why}"
     cure = "check by hand that it is Kafka 3.6 or later"
     return TopicProblem(where, what, cure, fatal=False, refuses=False, checked=False)
@@ -117,9 +116,9 @@ def _featureless(where: str, why: str) -> TopicProblem:
 def _configs(
     admin: AdminClient, names: list[str]
 ) -> dict[str, dict[str, str | None] | KafkaException]:
-    """Settings of brokers, or why one does not tell them: one that is away breaks no promise.
+    """Settings of brokers, or why one does not tell them: a broker that is away breaks no promise.
 
-    Each is asked by a request of its own, since librdkafka sends no other; all of them at once.
+    Each broker gets a request of its own, since librdkafka only does that; all are sent at once.
     """
     asked = [ConfigResource(ResourceType.BROKER, name) for name in names]
     futures = [admin.describe_configs([each], request_timeout=REACH_S) for each in asked]
@@ -133,13 +132,13 @@ def _configs(
 
 
 def _has_lone_partitions(cluster: Any, settings: SharedSettings) -> bool:
-    """Whether a partition of the changelog has one replica alone."""
+    """Whether a partition of the changelog has only one replica."""
     topic = cluster.topics.get(settings.topic("changelog"))
     return topic is not None and any(len(p.replicas) == 1 for p in topic.partitions.values())
 
 
 def _told(features: dict[str, Features]) -> str:
-    """Which release the brokers have, and the levels of features in effect, in a sentence."""
+    """The release of the brokers, and the levels of features in effect, in a sentence."""
     releases = sorted({each.release or "unknown" for each in features.values()})
     levels = next(iter(features.values())).finalized if features else {}
     shown = ", ".join(

@@ -1,9 +1,9 @@
-"""Kafka's request that tells who coordinates several transactional ids at once (KIP-699).
+"""Kafka's request for the coordinators of several transactional ids at once (KIP-699).
 
     FindCoordinator v4    to any broker: the coordinator of each id, or why there is none
 
-A worker that takes 64 partitions over looks for 128 coordinators.  aiokafka asks for one at a time,
-as brokers before 3.0 are asked here too.
+A worker that takes 64 partitions over looks for 128 coordinators. aiokafka asks for one at a time,
+as this module does with brokers before 3.0.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ FIND_COORDINATOR: Final = 10
 Told = tuple[int, int]
 _TEXT: Final = CompactString("utf-8")
 _TAGS: Final = ("tags", TaggedFields)
-# What aiokafka raises where a broker does not know the version.
+# aiokafka's errors if a broker does not know the version.
 _OLDER: Final = (NotImplementedError, IncompatibleBrokerVersion)
 
 
@@ -65,7 +65,7 @@ class _Question(RequestStruct):  # type: ignore[misc]
 
 
 class FindCoordinators(Request[_Question]):  # type: ignore[misc]
-    """Asks who coordinates these transactional ids."""
+    """Asks for the coordinators of these transactional ids."""
 
     API_KEY: ClassVar[int] = FIND_COORDINATOR
 
@@ -78,14 +78,14 @@ class FindCoordinators(Request[_Question]):  # type: ignore[misc]
 
 
 async def coordinator_by(client: Any, node: int, name: str) -> Told:
-    """Who coordinates a transactional id, by what this broker says; raises what aiokafka does."""
+    """The coordinator of a transactional id, as this broker says; raises aiokafka's errors."""
     request = FindCoordinatorRequest(name, CoordinationType.TRANSACTION)
     answer = await client.send(node, request)
     return answer.coordinator_id, answer.error_code
 
 
 async def coordinators_by(client: Any, node: int, names: Sequence[str]) -> dict[str, Told]:
-    """The same of several, by one request where the broker takes that."""
+    """The same for several ids, by one request if the broker takes that."""
     try:
         answer = await client.send(node, FindCoordinators(names))
     except _OLDER:

@@ -1,10 +1,10 @@
-"""What a principal may not do, in a sentence that names the command by which it may.
+"""Missing rights of a principal, in a sentence with the command that grants them.
 
     User:payments may not Read topic belfry.fired.payments. Grant it: kafka-acls.sh … --add …
 
-Brokers tell a client that something is denied, and not whom they take it for. With a password that
-is the user's name, with a certificate alone its subject (RFC 4514). With a token or a ticket the
-name is left open, and the reader has to put it in.
+Brokers tell a client that something is denied, but not which principal they take it for. With a
+password the principal is the user's name, with only a certificate its subject (RFC 4514). With a
+token or a ticket the name is left open, and the reader has to fill it in.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from typing import Any, Final
 from belfry.kafka.rights import CLUSTER, Right, commands
 
 ANONYMOUS: Final = "ANONYMOUS"
-# What a name is when only the brokers know it, by what is shown to them.
+# In place of a name that only the brokers know, by the kind of credential.
 SUBJECT: Final = "<the subject of its token>"
 _OF_A_CERTIFICATE: Final = "<the subject of its certificate>"
 _OF_A_TICKET: Final = "<its Kerberos name>"
 
 
 def user_of(properties: Mapping[str, Any]) -> str:
-    """Whom brokers take a client for, by librdkafka's properties, without `User:` before it."""
+    """The principal of a client, by librdkafka's properties, without `User:` before it."""
     protocol = str(properties.get("security.protocol", "PLAINTEXT")).upper()
     if "SASL" in protocol:
         given = properties.get("sasl.mechanism", properties.get("sasl.mechanisms", "GSSAPI"))
@@ -37,7 +37,7 @@ def user_of(properties: Mapping[str, Any]) -> str:
 
 
 def _subject(properties: Mapping[str, Any]) -> str:
-    """The subject of the certificate that is shown; where none is, nobody is known."""
+    """The subject of the client's certificate; brokers know no principal without one."""
     pem, path = properties.get("ssl.certificate.pem"), properties.get("ssl.certificate.location")
     if not pem and not path:
         return _OF_A_CERTIFICATE if properties.get("ssl.keystore.location") else ANONYMOUS
@@ -51,9 +51,9 @@ def _subject(properties: Mapping[str, Any]) -> str:
 
 
 def denial(user: str, right: Right, names: Sequence[str], servers: str) -> tuple[str, str]:
-    """What may not be done with which resources, and the command that grants it.
+    """The denied operations on resources, and the command that grants them.
 
-    `right` has the operations that are missing, and the resource as the command is to name it.
+    `right` has the missing operations, and the resource as the command is to name it.
     """
     kind = right.kind.replace("-", " ")
     first = "the cluster" if right.kind == CLUSTER else f"{kind} {names[0]}"

@@ -1,14 +1,14 @@
-"""Kafka's request that tells whether a leader holds what another one held (KIP-320).
+"""Kafka's request that shows whether a leader has the records of a former leader (KIP-320).
 
-    OffsetForLeaderEpoch    to the leader of partitions: where the records of an epoch end
+    OffsetForLeaderEpoch    to the leader of partitions: where do the records of an epoch end?
 
-Each batch names the epoch of the leader that appended it. Where the present leader's records of
-that epoch end before the offset that was read, the log was cut off, and what was read is gone.
+Each batch names the epoch of the leader that appended it. If the present leader's records of that
+epoch end before the offset that was read, the log was cut off, and records that were read are gone.
 
     leader 1, epoch 7   …  98  99  100  101          a reader has read up to 101
     leader 1 dies before 100 and 101 were copied, and an unclean election chooses leader 2
     leader 2, epoch 8   …  98  99 │ 100' 101'        other records have these offsets now
-    OffsetForLeaderEpoch(7) ─► 100: below what was read, so the log was cut off
+    OffsetForLeaderEpoch(7) ─► 100: below the read offset, so the log was cut off
 
 aiokafka does not have this request, so it is described here in its terms.
 """
@@ -72,7 +72,7 @@ class _EpochsRequest(RequestStruct):  # type: ignore[misc]
 
 
 class OffsetsForEpochs(Request[_EpochsRequest]):  # type: ignore[misc]
-    """Asks a leader where epochs end in some partitions."""
+    """Asks a leader for the ends of epochs in some partitions."""
 
     API_KEY: ClassVar[int] = 23
 
@@ -86,10 +86,10 @@ class OffsetsForEpochs(Request[_EpochsRequest]):  # type: ignore[misc]
         return request_struct_class([*self._topics.items()])
 
     async def ask(self, client: Any, leader: int) -> dict[tuple[str, int], int | None]:
-        """Ends of the epochs, None where the broker refuses; none from brokers that do not tell.
+        """Ends of the epochs, None if the broker refuses; empty from brokers that cannot tell them.
 
-        A leader to which an epoch is unknown has another log than the one that was read: 0.  Raises
-        one of aiokafka's errors.
+        If a leader does not know an epoch, its log is not the one that was read: 0. Raises one of
+        aiokafka's errors.
         """
         try:
             answer = await client.send(leader, self)

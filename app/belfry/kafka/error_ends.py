@@ -1,16 +1,16 @@
-"""What an error of librdkafka means for a transaction: fenced, rolled back for certain, or unknown.
+"""The meaning of librdkafka's errors for a transaction: fenced, surely rolled back, or unknown.
 
     fenced by another owner                          Fenced
     the broker has forgotten the transactional id    Unknown
     the transaction has to be aborted                Aborted, once that is done
     refused before anything was sent                 Aborted   (a record too large to queue)
-    all else, and whatever the abort itself raises   Unknown
+    all others, and each error of the abort itself   Unknown
 
-`fatal`, `retriable` and `txn_requires_abort` are librdkafka's own word on its errors.
+`fatal`, `retriable` and `txn_requires_abort` are librdkafka's own marks of its errors.
 
-Of a forgotten id librdkafka says that the transaction is to be aborted.  Its abort asks for the id
-anew, and the broker gives it to any client that asks: it does not know any more that there was a
-later owner.  A former owner would go on with what it remembers, so it has to take over instead.
+For a forgotten id librdkafka says that the transaction is to be aborted. Its abort asks for the id
+anew, and the broker gives it to any client that asks: the broker has forgotten any later owner. A
+former owner would go on with its old state, so it has to take over instead.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _FORGOTTEN: Final = KafkaError.INVALID_PRODUCER_ID_MAPPING
 
 
 def end_of(error: KafkaException, during: str, final: bool = False) -> Exception:
-    """What is to be raised for an error `during` a call; `final` where no abort can follow."""
+    """The exception for an error `during` a call; `final` if no abort can follow."""
     cause = error.args[0]
     if cause.code() in _FENCED:
         return Fenced(f"{during}: {cause.str()}")
@@ -45,7 +45,7 @@ def end_of(error: KafkaException, during: str, final: bool = False) -> Exception
 
 
 def is_blocked(error: Exception) -> bool:
-    """Whether somebody may not write to a topic; which one is not told."""
+    """Whether a right to write to a topic is missing; the error does not name the topic."""
     if not isinstance(error, KafkaException):
         return False
     return bool(error.args[0].code() == KafkaError.TOPIC_AUTHORIZATION_FAILED)

@@ -1,19 +1,20 @@
-"""What a fetcher does within its event loop: a request under way to each leader, and its answer.
+"""The work of a fetcher in its event loop: a request under way to each leader, and its answer.
 
     wanted partitions ─► by leader ─► one request each ─► answers, put where the reader takes them
                                        └ new leader, broken connection: asked again after a pause
 
-What a leader is asked for, and for how long it may wait with its answer, says `fetch_plan.py`.
+`fetch_plan.py` decides what a leader is asked for, and how long it may wait with its answer.
 
-Where partitions share a fetcher, those that brought something stand at the end of the next request:
-brokers fill a response in the order of the request.  A response may have twice what one partition
-may bring, and what waits for its readers as much.  For a response is in memory up to three times
-until it is taken apart, and one of 16 MB leaves holes that nothing else fits into.
+If partitions share a fetcher, those that brought batches stand at the end of the next request:
+brokers fill a response in the order of the request. A response may have twice the bytes that one
+partition may bring, and the answers that wait for readers may have as much. The reason is memory: a
+response is in memory up to three times until it is taken apart, and one of 16 MB leaves holes in
+memory that nothing else fits into.
 
-What a user has to decide is put as an answer with an error: a topic that is denied, and after some
-tries a login that is refused.  What time heals is asked again for ever, and told to the log.  After
-each such failure the leader is asked whether it still holds what was read last (KIP-320), since a
-new leader may know less than the old one.
+Errors that the user has to decide about come as an answer with an error: a denied topic, and after
+some tries a refused login. For temporary failures the request is repeated for ever, and logged.
+After each such failure the leader is asked whether it still has the records that were read last
+(KIP-320), since a new leader may have fewer than the old one.
 """
 
 from __future__ import annotations
@@ -44,24 +45,24 @@ from belfry.kafka.fetch_position import (
 from belfry.kafka.fetch_refusals import NotLetIn
 from belfry.telemetry.limited import LimitedLogger
 
-# So many answers of the most that a partition may bring fit into a response, and so many may wait.
+# The size of a response, and of all answers that wait, in answers of the largest size.
 ANSWERS: Final = 2
-# So many partitions are asked for the most that each may bring; more of them for less each.
+# So many partitions are asked for an answer of the largest size; more of them for less each.
 SHARED: Final = 4
-# Of one partition, however many share a response.  A first batch comes whole.
+# The least bytes for one partition, however many share a response. A first batch comes whole.
 LEAST_BYTES: Final = 1024 * 1024
 READ_COMMITTED: Final = 1
-# An answer costs its reader something for each partition that was asked for.  So much is waited
-# after a small one, that the next one may bring more of them.
+# The pause after a small answer, for each partition of the request, so that the next answer brings
+# more: an answer costs its reader something for each partition.
 REST_S: Final = 0.0001
-# So many failures in a row, and brokers are looked for at the addresses of the start.
+# After so many failures in a row, brokers are looked for at the addresses of the start.
 FORGET_AFTER: Final = 8
 
 log = structlog.get_logger(__name__)
 
 
 class Feeder:
-    """Fetches what is wanted; everything here runs within one event loop."""
+    """Fetches for the wanted partitions; everything here runs in one event loop."""
 
     def __init__(
         self,
@@ -72,11 +73,11 @@ class Feeder:
         sip_s: float,
         wait_s: float = WAIT_S,
     ) -> None:
-        """`places` are what its fetcher wants, now and then; answers are `put`.
+        """`places` are the wanted partitions, which may change; answers are `put`.
 
-        `answer_bytes` is the most that a partition brings. After a small answer a partition is left
-        alone for `sip_s` at most, up to an instant that is the same for all.
-        Brokers wait for `wait_s` until there is something.
+        `answer_bytes` is the most bytes of a partition's answer. After a small answer a partition
+        pauses for `sip_s` at most, up to an instant that is the same for all. Brokers wait for
+        `wait_s` until there are records.
         """
         self._places = places
         self._answer_bytes = answer_bytes
@@ -87,7 +88,8 @@ class Feeder:
         self._answers = FetchAnswers(places, put, self._client, sip_s)
         self._asking: dict[LeaderLane, asyncio.Task[None]] = {}
         self._not_before: dict[int, float] = {}
-        # In a row, of all leaders together, and of each; NOBODY is where none was to be found.
+        # Failures in a row, of all leaders together, and of each; NOBODY stands for an unknown
+        # leader.
         self._failures = 0
         self._failures_of: Counter[int] = Counter()
         self.changed = asyncio.Event()
@@ -98,8 +100,8 @@ class Feeder:
             self.changed.clear()
             try:
                 pause_s = await self._ask_on()
-            except Exception as error:  # noqa: BLE001  # asked again, and told
-                pause_s = await self._failed(NOBODY, "no broker tells who leads", error)
+            except Exception as error:  # noqa: BLE001  # repeated, and logged
+                pause_s = await self._failed(NOBODY, "no broker names leaders", error)
             with suppress(TimeoutError):
                 await asyncio.wait_for(self.changed.wait(), pause_s)
 
@@ -112,7 +114,7 @@ class Feeder:
         await abort_all()
 
     async def _ask_on(self) -> float | None:
-        """Send what can be sent; after how many seconds to look again at the latest."""
+        """Send requests that can leave now; returns the seconds after which to look again."""
         await self._client.connected({topic for topic, _ in self._places})
         plan = self._plan()
         for lane, request in plan.requests.items():
@@ -122,7 +124,7 @@ class Feeder:
         return plan.look_again_s
 
     def _plan(self) -> FetchPlan:
-        """What each leader is to be asked for now."""
+        """The plan of requests to each leader, for now."""
         now = asyncio.get_running_loop().time()
         waiting = sum(place.waiting_bytes(now) for place in self._places.values())
         full = waiting >= ANSWERS * self._answer_bytes
@@ -139,7 +141,7 @@ class Feeder:
         return plan
 
     def _all_asked(self) -> bool:
-        """Whether a request is under way to each broker that is known, and none goes beside it."""
+        """Whether a request is under way to each known broker, and none is to go beside it."""
         known = self._client.brokers
         if not known or any(LeaderLane(each) not in self._asking for each in known):
             return False
@@ -159,7 +161,7 @@ class Feeder:
             if self._sip_s and 0 < size < SIP_BYTES:
                 rest_s = max(rest_s, REST_S * len(places))
             self._not_before[leader] = loop.time() + rest_s
-        except Exception as error:  # noqa: BLE001  # asked again, and told
+        except Exception as error:  # noqa: BLE001  # repeated, and logged
             self._doubt(leader)
             pause_s = await self._failed(leader, f"broker {leader} does not answer", error)
             self._not_before[leader] = loop.time() + pause_s
@@ -180,7 +182,7 @@ class Feeder:
         return FetchRequest(round(wait_s * 1000), 1, most, READ_COMMITTED, [*topics.items()])
 
     async def _failed(self, leader: int, told: str, error: Exception) -> float:
-        """Tell of it, and ask who leads now; how many seconds to wait before the next try."""
+        """Log a failure, and look leaders up; returns the seconds to wait before the next try."""
         self._failures += 1
         tried = self._failures_of[leader] = self._failures_of[leader] + 1
         if tried > 1:
@@ -196,14 +198,14 @@ class Feeder:
         return backoff_s(tried)
 
     def _doubt(self, leader: int) -> None:
-        """All that a broker leads is doubted, be it asked for just now or not."""
+        """Doubt all partitions that a broker leads, whether they were just asked for or not."""
         for where, place in self._places.items():
             place.doubted = place.doubted or self._client.leader_of(where) == leader
 
     async def _still_there(
         self, leader: int, places: list[tuple[Where, int]]
     ) -> list[tuple[Where, int]]:
-        """Those partitions of which the leader holds what was read, after a failure."""
+        """The partitions of which the leader still has the read records, after a failure."""
         doubted = {
             where: place.epoch
             for where, _ in places
@@ -217,7 +219,8 @@ class Feeder:
                 continue
             end = ends.get(where, offset)
             if end is None:
-                # Another broker leads by now, or the topic is gone: asked again, alone.
+                # Another broker leads by now, or the topic is gone: this partition is asked for
+                # later.
                 place.not_before = asyncio.get_running_loop().time() + PAUSE_S
                 self._client.look_again()
                 continue

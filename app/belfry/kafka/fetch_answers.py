@@ -1,11 +1,11 @@
-"""What becomes of a broker's answer to a fetch, partition by partition.
+"""Takes a broker's answer to a fetch apart, partition by partition.
 
-    batches, or an end that is met for the first time    put where the reader takes it
-    the offset is out of range                           told to the reader, who starts over
+    batches, or an end that is met for the first time    put where the reader takes them
+    the offset is out of range                           the reader is told, and starts over
     another broker leads, or the broker is busy          asked again after a moment, in doubt
-    no rights, unknown for 10 s, no whole batch          told to the reader, and asked again
+    no rights, unknown for 10 s, no whole batch          the reader is told; asked again
 
-One partition's error is put beside the others' batches: nothing of theirs waits for it.
+One partition's error is put beside the others' batches: these do not wait for it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from belfry.kafka.fetch_client import FetchClient
 from belfry.kafka.fetch_position import Fetched, FetchPosition, OffsetGone, Where
 from belfry.kafka.fetch_refusals import not_known, not_read
 
-# After so long (seconds) what a reader was told of is asked for once more.
+# Seconds after which a partition with a reported error is asked for once more.
 TOLD_AGAIN_S = 1.0
 
 
@@ -34,7 +34,7 @@ class FetchAnswers:
         client: FetchClient,
         sip_s: float,
     ) -> None:
-        """`places` are those that are wanted, what is for their readers is `put`.
+        """`places` are the wanted partitions; answers for their readers are `put`.
 
         After a small answer a partition is put off to the next sip, one every `sip_s`.
         """
@@ -44,7 +44,7 @@ class FetchAnswers:
         self._sip_s = sip_s
 
     def take_in(self, asked: dict[Where, int], answer: Any) -> int:
-        """Keep what an answer holds of each partition; how many bytes of batches that is."""
+        """Keep an answer's part of each partition; returns the bytes of all batches."""
         size = 0
         for topic, rows in answer.topics:
             for row in rows:
@@ -54,7 +54,7 @@ class FetchAnswers:
         return size
 
     def _note(self, where: Where, offset: int | None, row: Any, version: int) -> None:
-        """Keep what an answer holds of one partition, if it is still wanted."""
+        """Keep an answer's part of one partition, if that is still wanted."""
         place = self._places.get(where)
         if place is None or place.next != offset:
             return
@@ -66,7 +66,7 @@ class FetchAnswers:
         data = row[-1] or b""
         if place.is_no_news(data, row[3]):
             return
-        # The replica that is to be preferred stands between them from version 11 on.
+        # From version 11 on the preferred replica stands between them.
         aborted = tuple(row[-3 if version > 10 else -2] or ())
         if not place.went(data):
             name = f"{where[0]}/{where[1]}"
@@ -74,12 +74,13 @@ class FetchAnswers:
             return
         if data:
             place.sipped(len(data), _now(), self._sip_s)
-            # A response is filled in the order of the request: others come before it next time.
+            # Brokers fill a response in the order of the request: other partitions come first next
+            # time.
             self._places[where] = self._places.pop(where)
         self._put(place, Fetched(where, offset, place.next, data, aborted))
 
     def _refused(self, where: Where, place: FetchPosition, error: Any) -> None:
-        """A broker answers with an error."""
+        """Take in a broker's error for a partition."""
         name = f"{where[0]}/{where[1]}"
         if error is errors.OffsetOutOfRangeError:
             gone = OffsetGone(f"{name}: offset {place.next} is out of range")
@@ -100,7 +101,7 @@ class FetchAnswers:
         return True
 
     def told(self, where: Where, place: FetchPosition, error: Exception) -> None:
-        """Tell the reader of a partition of an error; after OffsetGone nothing more is fetched."""
+        """Report an error to a partition's reader; after OffsetGone nothing more is fetched."""
         place.stopped = isinstance(error, OffsetGone)
         place.not_before = _now() + TOLD_AGAIN_S
         self._put(place, Fetched(where, place.next, place.next, error=error))

@@ -1,8 +1,8 @@
-"""The connections of a fetcher: made anew where they no longer lead anywhere, closed at once.
+"""The connections of a fetcher: made anew if they lead nowhere any more, and closed at once.
 
-aiokafka's client knows the brokers, who leads what, TLS and SASL.  A fetcher lets go of it where
-its addresses may be those of brokers that are gone, and where its own task has ended: it would
-never learn of another leader then.  The next request makes another one, from the addresses of the
+aiokafka's client has the brokers, the leaders, TLS and SASL. A fetcher drops its client if the
+addresses may be those of brokers that are gone, or if the client's own task has ended: it would
+never learn of another leader then. The next request makes another client, from the addresses of the
 start.
 """
 
@@ -22,9 +22,9 @@ from belfry.kafka.fetch_refusals import why_no_connection
 from belfry.kafka.parallel_client import ParallelClient
 from belfry.kafka.security import group_client_security
 
-# Longer than anybody pauses between two calls of `take`, or else their answer looks late.
+# Longer than any pause between two calls of `take`, or else an answer would look late.
 ASK_S: Final = 30.0
-# A group of connections; aiokafka's own have the numbers 0 and 1.
+# The number of a group of connections; aiokafka's own groups have 0 and 1.
 BESIDE: Final = 2
 
 
@@ -47,9 +47,9 @@ class FetchClient:
         return {broker.nodeId for broker in self._client.cluster.brokers()}
 
     async def connected(self, topics: set[str]) -> None:
-        """Be connected, and know who leads these topics; raises NotLetIn, or what aiokafka does."""
+        """Connect, and know the leaders of these topics; raises NotLetIn, or aiokafka's errors."""
         if self._client is not None and self._client._sync_task.done():  # noqa: SLF001
-            # It would never learn of another leader.
+            # This client would never learn of another leader.
             await self.forget()
         if self._client is None:
             await self._connect()
@@ -73,9 +73,9 @@ class FetchClient:
         self._client = client
 
     def leader_of(self, where: Where) -> int | None:
-        """The broker that leads a partition; None for a partition that is not known, -1 for none.
+        """The broker that leads a partition; None for an unknown partition, -1 for no leader.
 
-        Where nobody leads it, the brokers are asked anew.
+        If no broker leads it, the brokers are asked anew.
         """
         if self._client is None:
             return None
@@ -85,21 +85,21 @@ class FetchClient:
         return leader
 
     def look_again(self) -> None:
-        """Ask the brokers anew who leads what, soon."""
+        """Ask the brokers anew for all leaders, soon."""
         if self._client is not None:
             self._client.force_metadata_update()
 
     async def send(self, node: int, request: Any, *, beside: bool = False) -> Any:
-        """The answer to a request; raises what aiokafka does.
+        """The answer to a request; raises aiokafka's errors.
 
-        One that goes `beside` has a connection of its own: a broker works on one request of a
+        A request that goes `beside` has a connection of its own: a broker works on one request of a
         connection at a time, and a fetch may wait there.
         """
         group = BESIDE if beside else ConnectionGroup.DEFAULT
         return await self._client.send(node, request, group=group)
 
     async def forget(self) -> None:
-        """Close the connections without a farewell, which no broker reads while a fetch waits."""
+        """Close connections without TLS's farewell, which no broker reads while a fetch waits."""
         client, self._client = self._client, None
         if client is None:
             return
@@ -107,12 +107,12 @@ class FetchClient:
             if (writer := connection._writer) is not None:  # noqa: SLF001
                 writer.transport.abort()
         with suppress(Exception):
-            # It raises once more what has ended its own task.
+            # The client raises the error of its own task once more.
             await client.close()
 
 
 async def abort_all() -> None:
-    """Close what is left in this loop: connections that a broker refused still say farewell."""
+    """Close the rest in this loop: connections that a broker refused would still say farewell."""
     loop: Any = asyncio.get_running_loop()
     for transport in list(loop._transports.values()):  # noqa: SLF001  # it has no other way
         transport.abort()

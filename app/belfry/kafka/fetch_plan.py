@@ -1,18 +1,18 @@
-"""What each leader is to be asked for next, and for how long it may wait with its answer.
+"""Plans the next request to each leader, and how long the leader may wait with its answer.
 
-A request waits at the broker until there is something: for `WAIT_S`, or for `CALM_S` where the same
-partitions are read all the time.  It does so for less where a partition is left out of it, since
-what comes for that one would not end the wait: 1 to 20 ms where nobody has taken its last answer
-yet, the longer the later; else until it is no longer put off.
+A request waits at the broker until there are records: for `WAIT_S`, or for `CALM_S` if the same
+partitions are read all the time. It waits for less if a partition is left out of the request, since
+new records of that partition would not end the wait: 1 to 20 ms if its reader has not taken its
+last answer yet, growing with time; else until the partition is no longer put off.
 
-Answers that wait for their readers have room in common.  Where there is none, only what trickles is
-asked for: it takes little, and must not wait for what other partitions have in masses.  What flows
-is asked for again once its readers have taken some.  An answer that nobody takes for half a second
-counts no more.
+Answers that wait for their readers share a bounded room. If the room is full, only partitions that
+trickle (with small answers) are asked for: they take little room, and must not wait for the masses
+of other partitions. The others are asked for again once readers have taken some answers. An answer
+that its reader has not taken for half a second does not count.
 
-A partition that is followed from now on does not wait for the end of such a wait.  A broker works
-on one request of a connection at a time, so it is asked for on another one, *beside*, without a
-wait, until there is nothing at once.  Then it goes into the request of the others:
+A newly followed partition does not wait until such a request is over. A broker works on one request
+of a connection at a time, so the new partition is asked for on another connection, *beside*,
+without a wait, until an answer has no records. Then it joins the request of the others:
 
     12:00:00.000  asked: partitions 1 and 2, which have nothing; the broker waits
     12:00:00.010  partition 3 is followed: asked for beside, and answered at once
@@ -28,13 +28,13 @@ from typing import Final, NamedTuple
 
 from belfry.kafka.fetch_position import LATE_S, LONGEST_PAUSE_S, PAUSE_S, FetchPosition, Where
 
-# A broker answers at once when there is something; this is how often one is asked in calm times.
+# A broker answers at once when there are records; without records it answers after this time.
 WAIT_S: Final = 0.1
-# The same where partitions seldom come and go: an answer costs something for each of them, also
-# where it brings nothing.  Kafka's own consumers wait for so long.  What comes ends the wait, but
-# not for a partition that was followed in the midst of it, and had nothing then.
+# The same if partitions seldom come and go: an answer costs something for each partition, even
+# without records. Kafka's own consumers wait for this time. New records end the wait, but not those
+# of a partition that was followed meanwhile and had no records then.
 CALM_S: Final = 0.5
-# The leader of partitions for which none is to be found.
+# Stands for the leader of partitions whose leader is unknown.
 NOBODY: Final = -1
 
 
@@ -47,24 +47,24 @@ class LeaderLane(NamedTuple):
 
 @dataclass(slots=True)
 class LeaderRequest:
-    """Which partitions a leader is to be asked for, and from which offsets on.
+    """A request to a leader: the partitions, and the offsets to begin at.
 
-    It may wait with its answer for `wait_s` seconds.
+    The leader may wait with its answer for `wait_s` seconds.
     """
 
     places: list[tuple[Where, int]] = field(default_factory=list)
     wait_s: float = WAIT_S
 
     def leaves_out(self, seconds: float) -> None:
-        """A partition is left out of it, which is to be asked for in so many seconds."""
+        """Shorten the wait for a partition that is left out for so many seconds."""
         self.wait_s = max(0.0, min(self.wait_s, seconds))
 
 
 class FetchPlan:
     """The requests that are to be sent now; partitions are added one by one.
 
-    `look_again_s` is after how many seconds there may be more to send, None where that comes of an
-    answer alone.
+    `look_again_s` is the number of seconds after which there may be more to send, None if only an
+    answer can lead to that.
     """
 
     def __init__(
@@ -76,9 +76,9 @@ class FetchPlan:
         *,
         full: bool = False,
     ) -> None:
-        """`now_s` is of the loop's clock, and so is when a leader may be asked again at the
-        earliest.  A request waits for `wait_s` at most.  `full` says that there is no room for more
-        answers, except small ones.
+        """`now_s` is of the loop's clock, and so is `not_before`, when a leader may be asked again
+        at the earliest. A request waits for `wait_s` at most. `full` says that there is no room for
+        more answers, except small ones.
         """
         self._full = full
         self._now_s = now_s
@@ -90,7 +90,7 @@ class FetchPlan:
         self.look_again_s: float | None = None
 
     def add(self, where: Where, place: FetchPosition, leader: int | None) -> None:
-        """Ask for a partition that somebody leads, or None, if it may be asked for now."""
+        """Ask `leader` (None: unknown) for a partition, if it may be asked for now."""
         lane = LeaderLane(NOBODY if leader is None else leader)
         if lane in self._under_way:
             if not place.joins:
@@ -108,7 +108,7 @@ class FetchPlan:
             self.requests[lane].leaves_out(wait_s)
 
     def _wait_s(self, place: FetchPosition, leader: int | None) -> float:
-        """For how long the partition is put off."""
+        """How long the partition is put off, in seconds."""
         if not place.may_go_on:
             return place.look_again_s(self._now_s)
         if leader is None:

@@ -1,8 +1,8 @@
 """Why brokers refuse a reader, in sentences that say what to do.
 
-aiokafka tells its own log why a connection was refused, and its user only that there is none.  So
-where no broker could be reached, one is asked once more, and what it says is told: a wrong password
-and a certificate that nobody trusts look different, and neither is healed by time.
+aiokafka logs why a connection was refused, but its user only learns that there is no connection. So
+if no broker could be reached, one is asked once more, and its answer is reported: a wrong password
+and an untrusted certificate look different, and time mends neither.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from typing import Any, Final
 from aiokafka import errors
 from aiokafka.conn import create_conn
 
-# How long a broker has for a connection.
+# Seconds for a broker to accept a connection.
 ANSWER_MS: Final = 5_000
-# What aiokafka raises for a login that a broker refuses.
+# aiokafka's errors for a login that a broker refuses.
 _LOGIN: Final = (
     errors.AuthenticationFailedError,
     errors.AuthenticationMethodNotSupported,
@@ -27,14 +27,14 @@ _LOGIN: Final = (
 
 
 class NotLetIn(ConnectionError):
-    """No broker lets this worker in, for a reason that somebody has to look at."""
+    """No broker lets this worker in, for a reason that needs an operator."""
 
 
 def not_known(where: tuple[str, int], cluster: Any) -> ConnectionError:
-    """What to tell of a topic that has no partition of this number in what the brokers told.
+    """The error for a partition that the brokers' metadata do not have.
 
-    `cluster` is aiokafka's metadata. A topic that may not be read looks as if it were not there,
-    but for the list of those that were refused.
+    `cluster` is aiokafka's metadata. A topic that may not be read looks like a missing one, but
+    stands in the list of refused topics.
     """
     if where[0] in cluster.unauthorized_topics:
         return _denied(where)
@@ -42,7 +42,7 @@ def not_known(where: tuple[str, int], cluster: Any) -> ConnectionError:
 
 
 def not_read(where: tuple[str, int], error: type[Exception]) -> ConnectionError:
-    """What to tell of a partition whose leader answers with an error that stays."""
+    """The error for a partition whose leader answers with a lasting error."""
     if error is errors.TopicAuthorizationFailedError:
         return _denied(where)
     return ConnectionError(f"{where[0]}/{where[1]}: {error.__name__}")
@@ -58,9 +58,9 @@ def _denied(where: tuple[str, int]) -> ConnectionError:
 
 
 async def why_no_connection(servers: Sequence[str], security: Mapping[str, Any]) -> NotLetIn | None:
-    """What the first of these servers says that answers; None where time may heal it.
+    """The refusal of the first of these servers that answers; None if time may mend it.
 
-    `servers` are host:port. A server that does not answer at all is passed over, for it may be
+    `servers` are host:port. A server that does not answer at all is skipped, because it may be
     starting.
     """
     for server in servers:

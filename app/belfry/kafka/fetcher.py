@@ -4,14 +4,14 @@
                                      │ the next one leaves before this one is taken
                                      └ new leader, broken connection: asked again after a pause
 
-librdkafka unpacks what it fetches before anybody sees it, and a megabyte of gzip may be a gigabyte.
-Here a batch stays packed until its reader opens it, a slice at a time.  Connections, TLS, SASL and
-the protocol's messages are aiokafka's, as for the group's client.
+librdkafka unpacks all batches that it fetches, and a megabyte of gzip may be a gigabyte. Here a
+batch stays packed until its reader opens it, a slice at a time. aiokafka provides connections, TLS,
+SASL and the protocol's messages, as for the group's client.
 
 A fetcher has an event loop of its own and no thread: the loop runs while its user waits in `take`.
-So one thread at a time may use it, and an answer that nobody takes stays in the socket.  Only
-`wake` may be called from another thread, to end a wait.  What is done within the loop, and which
-errors a user is told of, says `feeding.py`.
+So one thread at a time may use it, and an answer that its user does not take stays in the socket.
+Only `wake` may be called from another thread, to end a wait. `feeding.py` describes the work in the
+loop, and the errors that a user gets.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from belfry.kafka.feeding import Feeder
 from belfry.kafka.fetch_plan import WAIT_S
 from belfry.kafka.fetch_position import SIP_BYTES, Fetched, FetchPosition, OffsetGone, Where
 
-# Of one partition, of one answer.  A first batch comes whole.
+# The most bytes of one partition in one answer. A first batch comes whole.
 ANSWER_BYTES: Final = 4 * 1024 * 1024
 
 
@@ -43,9 +43,9 @@ class Fetcher:
     ) -> None:
         """`properties` are librdkafka's.
 
-        After a small answer a partition is left alone for `sip_s` at most, up to an instant that is
-        the same for all: what comes meanwhile comes together, and by one request.
-        Where there is nothing, brokers answer after `wait_s` (`fetch_plan.py`).
+        After a small answer a partition pauses for `sip_s` at most, up to an instant that is the
+        same for all: records of that time come together, by one request. Without records, brokers
+        answer after `wait_s` (`fetch_plan.py`).
         """
         self._loop: asyncio.AbstractEventLoop | None = None
         self._task: asyncio.Task[None] | None = None
@@ -56,7 +56,7 @@ class Fetcher:
         self._feeder = Feeder(properties, self._places, self._put, answer_bytes, sip_s, wait_s)
 
     def follow(self, positions: Mapping[Where, int]) -> None:
-        """Fetch from these partitions alone; those that are followed from there already go on."""
+        """Fetch only from these partitions; those that are followed from the same offset go on."""
         for where in [*self._places]:
             if where not in positions:
                 del self._places[where]
@@ -74,25 +74,24 @@ class Fetcher:
     def take(
         self, wait_s: float, but: Container[Where] = (), small_of: Container[Where] = ()
     ) -> Fetched | None:
-        """The next answer, None where none comes in time; those of `but` stay for another call.
+        """The next answer, None if none comes in time; those of `but` stay for another call.
 
-        So do those of `small_of`, except what trickles.
-        `wake` ends the wait.
+        So do those of `small_of`, except small answers (trickles). `wake` ends the wait.
         """
         if not self._places:
             machine.sleep(wait_s)
             return None
-        # No `asyncio.Runner`: on the main thread it would make a text of each answer.
+        # Not `asyncio.Runner`: on the main thread that would make a text of each answer.
         if self._loop is None:
             self._loop = asyncio.new_event_loop()
         return self._loop.run_until_complete(self._take(wait_s, but, small_of))
 
     def wake(self) -> None:
-        """From any thread: let `take` return, be it under way or the next one."""
+        """From any thread: let `take` return, whether it is under way or comes next."""
         self._woken = True
         loop = self._loop
         if loop is not None:
-            # It may have been closed since.
+            # The loop may have been closed since.
             with suppress(RuntimeError):
                 loop.call_soon_threadsafe(self._came.set)
 

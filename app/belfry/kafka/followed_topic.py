@@ -1,10 +1,10 @@
 """Partitions of a topic that are followed from offsets on, by one reader for all of them.
 
-    follow({1: 90, 5: 0}) ─► take() ─► what was fetched of 1, then of 5, … as it is stored
-                               │       no bytes: nothing follows that readers may see
-                               └ the log does not hold the offset: from where it begins now
+    follow({1: 90, 5: 0}) ─► take() ─► batches of 1, then of 5, … as they are stored
+                               │       no bytes: no records follow that readers may see
+                               └ the log does not have the offset: from its present begin
 
-What was fetched stays packed: who has no use for it passes it over unopened.  It needs no thread
+The batches stay packed: a user that does not need one skips it unopened. The reader needs no thread
 and no client of librdkafka: the event loop of its fetcher runs while its user waits in `take`.
 """
 
@@ -23,7 +23,7 @@ from belfry.kafka.fetch_plan import CALM_S
 from belfry.kafka.fetch_position import Fetched, OffsetGone
 from belfry.wire.record import SourceRecord
 
-# Of one partition, of one answer.
+# The most bytes of one partition in one answer.
 ANSWER_BYTES: Final = 1024 * 1024
 
 log = structlog.get_logger(__name__)
@@ -32,41 +32,40 @@ log = structlog.get_logger(__name__)
 class FollowedTopic:
     """Reads committed records without a group; one thread at a time may use it.
 
-    Its methods raise ConnectionError where nobody answers, or does not let it in.
+    Its methods raise ConnectionError if no broker answers, or lets it in.
     """
 
     def __init__(self, properties: Mapping[str, Any], topic: str, sip_s: float = 0.0) -> None:
         """`properties` are librdkafka's.
 
-        After a small answer a partition is left alone for `sip_s`: what comes meanwhile comes
-        together.
+        After a small answer a partition pauses for `sip_s`: records of that time come together.
         """
         given = untold(properties)
         self.name = topic
         self._fetcher = fetcher.Fetcher(given, ANSWER_BYTES, sip_s, CALM_S)
         self._ends = log_ends.LogEnds(given)
-        # The offset that comes next, by partition.
+        # The next offset, by partition.
         self._positions: dict[int, int] = {}
         self._lost: set[int] = set()
 
     def partitions(self, wait_s: float = log_ends.REQUEST_S) -> list[int]:
-        """The partitions that there are; at least one."""
+        """The partitions of the topic; at least one."""
         try:
             found = self._ends.partitions(self.name, wait_s)
         except KafkaException as error:
             raise ConnectionError(f"{self.name}: {error.args[0].str()}") from error
         if not found:
-            # One that was made a moment ago is not known to each broker at once.
+            # Not every broker knows a new topic at once.
             raise ConnectionError(f"{self.name} is not there")
         return found
 
     def ends(self, partitions: list[int], wait_s: float = log_ends.REQUEST_S) -> dict[int, int]:
-        """Where readers of committed records stop today."""
+        """The present ends for readers of committed records."""
         found = self._ends.all_readable([(self.name, each) for each in partitions], wait_s)
         return {partition: end for (_, partition), end in found.items()}
 
     def follow(self, positions: Mapping[int, int]) -> None:
-        """Read these partitions alone; those that stand there already go on."""
+        """Only read these partitions; those that are at these offsets already go on."""
         self._positions = dict(positions)
         self._lost &= self._positions.keys()
         self._follow()
@@ -76,7 +75,7 @@ class FollowedTopic:
         self._fetcher.follow({(self.name, p): at for p, at in kept if p not in self._lost})
 
     def take(self, wait_s: float) -> Fetched | None:
-        """What comes next of some partition; None where nothing comes in time."""
+        """The next answer for some partition; None if none comes in time."""
         for partition in sorted(self._lost):
             self._positions[partition] = self._ends.ends(self.name, partition)[0]
             self._lost.remove(partition)
@@ -95,14 +94,14 @@ class FollowedTopic:
         return answer
 
     def close(self) -> None:
-        """Read no more."""
+        """Stop reading."""
         self._positions, self._lost = {}, set()
         self._fetcher.close()
         self._ends.close()
 
 
 def portions(answer: Fetched, at_most: int) -> Iterator[tuple[list[SourceRecord], int]]:
-    """The records that were fetched, so many at once, and the offset behind each portion."""
+    """The fetched records, at most `at_most` at once, and the offset behind each portion."""
     reader = BatchReader(answer.where, answer.offset)
     reader.add(answer)
     while not reader.empty:

@@ -1,8 +1,8 @@
-"""A producer's queue that is full: waited out, because what is in it is on its way.
+"""A producer's full queue: the producer waits, because the records in it are on their way.
 
-librdkafka bounds the bytes that it holds, and refuses more at once.  A step that is larger than its
-queue is sent bit by bit: `flush` sends without linger and serves what was acknowledged.  A broker
-that takes nothing in all that time is another matter, and rolls the step back.
+librdkafka bounds the bytes that it holds, and refuses more. A step that is larger than the queue is
+sent bit by bit: `flush` sends without linger and serves acknowledgements. If a broker takes nothing
+in all that time, the step is rolled back.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from belfry.host import machine
 # Seconds for room in the queue, and for one flush.
 LONGEST_S: Final = 8.0
 LOOK_S: Final = 0.1
-# Where `produce_batch` puts the error of a row that it did not take.
+# The field in which `produce_batch` puts the error of a row that it did not take.
 _ERROR: Final = "_error"
 
 
 def produce_in_time(producer: Producer, produce: Callable[[], Any]) -> None:
-    """Produce what the queue has just refused; BufferError where it stays full."""
+    """Produce a record that the queue has just refused; BufferError if the queue stays full."""
     deadline = machine.monotonic() + LONGEST_S
     while True:
         producer.flush(LOOK_S)
@@ -38,7 +38,7 @@ def produce_in_time(producer: Producer, produce: Callable[[], Any]) -> None:
 def produce_rows(
     producer: Producer, topic: str, partition: int, rows: list[tuple[bytes, bytes | None]]
 ) -> bool:
-    """Produce all these rows, keys and values; BufferError where the queue stays full.
+    """Produce all these rows, keys and values; BufferError if the queue stays full.
 
     False if they were taken in several parts, so that they may lie in another order.
     """

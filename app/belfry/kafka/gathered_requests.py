@@ -1,19 +1,19 @@
-"""What several coroutines ask of one broker, asked together.
+"""Gathers the questions of several coroutines to one broker into one request.
 
-One request is under way to each receiver.  What is asked meanwhile goes into the next one, with
-all else that has come up by then.  So an answer is never older than its question, and a worker
-that takes 64 partitions over asks for 64 ends in a few requests:
+One request is under way to each receiver. Questions that come meanwhile all go into the next one.
+So an answer is never older than its question, and a worker that takes 64 partitions over asks for
+64 ends in a few requests:
 
     partition 0   asks ─► request: 0            ─► answer
     partition 1        asks ·· request: 1, 2, 3 ─► answer
     partition 2          asks ·                 ─► answer
     partition 3             asks ·              ─► answer
 
-A broker works on one request of a connection at a time, so nobody waits for longer by this.  Nobody
-waits for another broker's answer either: each receiver has requests of its own.
+A broker works on one request of a connection at a time, so no caller waits longer by this. No
+caller waits for another broker's answer either: each receiver has requests of its own.
 
-A receiver that does not answer would be waited for twice by who asks meanwhile: for the request
-under way, and for their own.  Where that is too long, they share its failure.
+Callers that ask while a receiver does not answer would wait twice: for the request under way, and
+for their own. If that is too long, they share the failure of the first one.
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ Asked = TypeVar("Asked", bound=Hashable)
 
 
 class _Request(Generic[Asked]):
-    """One request: what it asks for, and who waits for it."""
+    """One request: its questions, and the number of callers that wait for it."""
 
     def __init__(self) -> None:
-        # In the order in which it came up, each once.
+        # The questions in the order of their arrival, each once.
         self.asked: dict[Asked, None] = {}
         self.waiting = 0
-        # Of the request before it, where that is shared.
+        # The failure of the request before, if failures are shared.
         self.failure: Exception | None = None
         self.task: asyncio.Task[Mapping[Asked, Any]] | None = None
 
 
 class GatheredRequests(Generic[To, Asked]):
-    """Sends what is asked for in requests that nobody else's wait for; used in one event loop."""
+    """Sends questions in few requests, by receiver; used in one event loop."""
 
     def __init__(
         self,
@@ -48,9 +48,9 @@ class GatheredRequests(Generic[To, Asked]):
         *,
         share_failures: bool = False,
     ) -> None:
-        """`send` asks a receiver, and tells what it says of each; or raises.
+        """`send` asks a receiver, and returns the answer to each question; or raises.
 
-        With `share_failures` a request that fails does so for the next one too, which is not sent.
+        With `share_failures` a request that fails also fails the next one, which is not sent.
         """
         self._send = send
         self._share_failures = share_failures
@@ -58,9 +58,9 @@ class GatheredRequests(Generic[To, Asked]):
         self._turns: defaultdict[To, asyncio.Lock] = defaultdict(asyncio.Lock)
 
     async def ask(self, to: To, asked: Iterable[Asked]) -> dict[Asked, Any]:
-        """What a receiver says of each of these; raises what `send` raises.
+        """A receiver's answer to each of these; raises the errors of `send`.
 
-        A request that nobody waits for any more is given up.
+        A request without waiting callers is given up.
         """
         wanted = list(asked)
         request = self._next.get(to)
@@ -89,7 +89,7 @@ class GatheredRequests(Generic[To, Asked]):
                     raise request.failure
                 return await self._sent(to, request)
         finally:
-            # A request that was given up while it waited leaves the turn to the one under way.
+            # If a request was given up while it waited, the one under way still has the turn.
             if to not in self._next and to in self._turns and not self._turns[to].locked():
                 del self._turns[to]
 
@@ -104,7 +104,7 @@ class GatheredRequests(Generic[To, Asked]):
     def _give_up(
         self, to: To, request: _Request[Asked], task: asyncio.Task[Mapping[Asked, Any]]
     ) -> None:
-        """Nobody waits for a request any more; one that has failed is not told of again."""
+        """Give up a request without callers; the error of a failed one is marked as read."""
         if not task.done():
             self._forget(to, request)
             task.cancel()
@@ -112,6 +112,6 @@ class GatheredRequests(Generic[To, Asked]):
             task.exception()
 
     def _forget(self, to: To, request: _Request[Asked]) -> None:
-        """From here on others are told by another request."""
+        """Put later questions into another request."""
         if self._next.get(to) is request:
             del self._next[to]

@@ -1,15 +1,16 @@
-"""More partitions for a belfry that runs: which topics get them, in which order, and how.
+"""More partitions for a running belfry: the topics that get them, the order, and the way.
 
     1  belfry.homes        made, with as many partitions as there are homes: that number stays
-    2  belfry.changelog    gets partitions; workers see it within seconds, and nobody owns them yet
+    2  belfry.changelog    gets partitions; workers see them within seconds, and none owns them yet
     3  belfry.schedules    gets as many; the group shares them out, and each has its state from the
                            first record on
 
-What takes requests has to have a place for state before: a worker that owned a new partition of
-`belfry.schedules` without one would only send requests on. So the second step ends when all workers
-have seen it. Each step that was done is left out when all of it is done again.
+A partition that takes requests needs a partition for its state first: a worker that owned a new
+partition of `belfry.schedules` without one would only send requests on. So the second step ends
+when all workers have seen the partitions. If the whole is done again, steps that are done are left
+out.
 
-Other topics stay as they are. No other one belongs to the partition of a schedule by its number.
+Other topics stay as they are: their partitions do not belong to those of schedules.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ REQUESTS: Final = "schedules"
 
 
 class CannotGrow(Exception):
-    """A belfry cannot be given so many partitions; `code` says why to programs."""
+    """A belfry cannot have so many partitions; `code` is the reason for programs."""
 
     def __init__(self, code: str, reason: str) -> None:
         super().__init__(reason)
@@ -43,18 +44,18 @@ class CannotGrow(Exception):
 
 
 class Growth(NamedTuple):
-    """How many partitions each of the topics has, and how many it is to have."""
+    """The number of partitions of each topic, and the number that it is to have."""
 
     homes: int
     partitions: int
-    # Those of the topic that keeps the number of homes; 0 where it is not there.
+    # Partitions of the topic that keeps the number of homes; 0 if it does not exist.
     kept: int
     changelog: int
     schedules: int
 
     @property
     def steps(self) -> list[tuple[str, int, int]]:
-        """What is left to do: the kind of the topic, its partitions now, and then."""
+        """The remaining steps: the kind of the topic, its partitions now, and afterwards."""
         wanted = (
             ("homes", self.kept, self.homes),
             (STATE, self.changelog, self.partitions),
@@ -65,7 +66,7 @@ class Growth(NamedTuple):
 
 
 def growth_of(cluster: ClusterSettings, counts: Mapping[str, int], partitions: int) -> Growth:
-    """What it takes to have so many, by the partitions of all topics; raises CannotGrow."""
+    """The growth to so many partitions, by the partitions of all topics; raises CannotGrow."""
     prefix = cluster.topic_prefix
     changelog, schedules = counts.get(prefix + STATE, 0), counts.get(prefix + REQUESTS, 0)
     if not (changelog and schedules):
@@ -96,13 +97,13 @@ def growth_of(cluster: ClusterSettings, counts: Mapping[str, int], partitions: i
 
 
 def topic_counts(admin: AdminClient) -> dict[str, int]:
-    """How many partitions each topic has; raises KafkaException where no broker answers."""
+    """The number of each topic's partitions; raises KafkaException if no broker answers."""
     found = admin.list_topics(timeout=REACH_S).topics
     return {name: len(topic.partitions) for name, topic in found.items()}
 
 
 def keep_homes(admin: AdminClient, cluster: ClusterSettings, homes: int) -> None:
-    """Make the topic that tells the number of homes from now on; raises KafkaException."""
+    """Make the topic that keeps the number of homes from now on; raises KafkaException."""
     brokers = len(admin.list_topics(timeout=REACH_S).brokers)
     like = topics_of(cluster, brokers, canary=False, metering=False)[0]
     config = {"cleanup.policy": "delete", "min.insync.replicas": like.config["min.insync.replicas"]}
@@ -112,8 +113,7 @@ def keep_homes(admin: AdminClient, cluster: ClusterSettings, homes: int) -> None
 def add_partitions(admin: AdminClient, topic: str, partitions: int) -> None:
     """Give a topic so many partitions, and wait until each has a leader; raises KafkaException.
 
-    A topic that has as many by now is as it should be, even where another process has given them to
-    it.
+    A topic that has as many already is in order, even if another process has added them.
     """
     if topic_counts(admin).get(topic, 0) < partitions:
         asked = admin.create_partitions([NewPartitions(topic, partitions)], operation_timeout=ADD_S)

@@ -1,8 +1,8 @@
-"""A transaction that holds readers back: what is known of it, and how people are told.
+"""A transaction that holds readers back: the facts about it, and the texts for people.
 
     a stranger's      "a stranger: transactional id 'billing-7', … open … from offset 100 on"
     belfry's own      ends with its owner or by its time-out, so usually nothing is to be done
-    nobody's          no coordinator has it under way: it hangs, until somebody ends it
+    hanging           no coordinator has it under way: it hangs, until an operator ends it
 
 The command that ends one writes an abort marker to that partition alone (KIP-664).
 """
@@ -16,17 +16,17 @@ from typing import Final, NamedTuple
 from belfry.kafka.fetch_position import Where
 from belfry.settings import SharedSettings
 
-# States of a coordinator in which it is going to end the transaction some time.
+# States in which the coordinator will end the transaction at some time.
 _UNDER_WAY: Final = frozenset({"Ongoing", "PrepareCommit", "PrepareAbort", "PrepareEpochFence"})
 
-# What follows where a transaction that was committed is rolled back: in state, among requests that
-# were passed on to their partition, and in topics to which belfry only writes.
-_STATE: Final = "what fired in it fires once more with the same belfry-fire-id"
+# The effects if a committed transaction is rolled back: in state, among requests that were passed
+# on to their partition, and in topics to which belfry only writes.
+_STATE: Final = "events that fired in it fire once more with the same belfry-fire-id"
 _PASSED_ON: Final = (
     "requests that it had passed on there are never taken in, and have to be sent again"
 )
 _WRITTEN_ONLY: Final = (
-    "nobody sees what it wrote there: `belfry verify` names the events that are missing then"
+    "no reader sees its records there: `belfry verify` names the events that are missing then"
 )
 
 
@@ -36,41 +36,41 @@ class Untold(Exception):
 
 @dataclass(frozen=True, slots=True)
 class OpenTransaction:
-    """A transaction that is open in a partition; instants in epoch ms, None where nobody tells."""
+    """A transaction that is open in a partition; instants in epoch ms, None if unknown."""
 
     topic: str
     partition: int
-    # Where it begins in this partition: readers stop there.
+    # Its first offset in this partition: readers stop there.
     start_offset: int
     producer_id: int
     producer_epoch: int
     last_write_ms: int
     transactional_id: str | None = None
-    # As the coordinator calls it: Ongoing, PrepareCommit and so on.
+    # The coordinator's name of it: Ongoing, PrepareCommit and so on.
     state: str | None = None
     started_ms: int | None = None
     timeout_ms: int | None = None
 
     @property
     def since_ms(self) -> int:
-        """Since when it is open; the last write where the coordinator does not tell."""
+        """Since when it is open; the last write if the coordinator does not know."""
         return self.last_write_ms if self.started_ms is None else self.started_ms
 
     @property
     def hangs(self) -> bool:
-        """Whether nobody is going to end it: no coordinator has it under way."""
+        """Whether it will not end by itself: no coordinator has it under way."""
         return self.state not in _UNDER_WAY
 
     def overdue(self, now_ms: float) -> bool:
-        """Whether the coordinator should have ended it: it hangs, or is beyond its time-out."""
+        """Whether the coordinator should have ended it: it hangs, or its time-out is over."""
         return self.hangs or now_ms - self.since_ms > (self.timeout_ms or 0)
 
     def is_of(self, app_id: str) -> bool:
-        """Whether a producer of the belfry with this group writes it."""
+        """Whether a producer of the belfry with this group has written it."""
         return self.transactional_id is not None and self.transactional_id.startswith(f"{app_id}.")
 
     def sentence(self, now_ms: float) -> str:
-        """Who it is, for people."""
+        """Its producer and its state, for people."""
         who = f"producer {self.producer_id} (epoch {self.producer_epoch})"
         if self.transactional_id is not None:
             who = f"transactional id {self.transactional_id!r}, {who}, state {self.state}"
@@ -86,7 +86,7 @@ class OpenTransaction:
         return told + f", time-out {(self.timeout_ms or 0) / 1000:.0f} s"
 
     def abort_command(self, servers: str) -> str:
-        """What ends it in this partition: a command of Kafka's own tool, for an operator.
+        """The command of Kafka's own tool that ends it in this partition, for an operator.
 
         It writes an abort marker to this partition alone (KIP-664), whatever the coordinator has
         decided.
@@ -98,7 +98,7 @@ class OpenTransaction:
 
 
 class Told(NamedTuple):
-    """Who holds a partition back, and what to do about it; for logs, health and the doctor."""
+    """What holds a partition back, and what to do about it; for logs, health and the doctor."""
 
     who: str
     to_do: str
@@ -130,7 +130,7 @@ def tell(
 
 
 def untold(why: object, place: Where, settings: SharedSettings) -> Told:
-    """What can be said where the brokers do not tell who it is."""
+    """The text if the brokers do not name the transaction."""
     topic, partition = place
     return Told(
         f"unknown: {why}",

@@ -1,17 +1,17 @@
-"""Rights that a worker with these properties lacks, as the brokers tell it.
+"""Rights that a worker with these properties lacks, by the answers of the brokers.
 
-Brokers tell each client what it may do with a topic and with a group (KIP-430), and refuse to tell
-of a transactional id to a client that has no right to it. So nothing is tried out, and nothing is
-written:
+Brokers tell each client its rights to a topic and to a group (KIP-430), and refuse to describe a
+transactional id to a client that has no right to it. So the check tries nothing out, and writes
+nothing:
 
     topics             Metadata with its authorized operations, of all topics that are belfry's own
     groups             DescribeGroups with the same, of one group for each right
-    transactional ids  DescribeTransactions, of one id; who may Write may Describe as well
+    transactional ids  DescribeTransactions, of one id; the right Write includes Describe
 
     wanted on belfry.*      Read Write Describe DescribeConfigs
     belfry.schedules        Read Write Describe DescribeConfigs       nothing is lacking
     belfry.changelog        Read Describe                             Write and DescribeConfigs are
-    told                    one sentence, and the command of kafka-acls.sh that grants these two
+    reported                one sentence, and the command of kafka-acls.sh that grants these two
 
 Without an authorizer brokers allow everything, and nothing is lacking.
 """
@@ -49,7 +49,7 @@ _ID_DENIED: Final = 53
 
 
 class Lacking(NamedTuple):
-    """What somebody lacks of a right: `problem` names it, `cure` is the command that grants it."""
+    """The missing part of a right: `problem` names it, `cure` is the command that grants it."""
 
     problem: str
     cure: str
@@ -58,10 +58,11 @@ class Lacking(NamedTuple):
 
 
 def missing_rights(admin: AdminClient, settings: SharedSettings) -> Iterator[Lacking]:
-    """What the principal of these settings lacks of the rights of a worker's main job.
+    """The rights of a worker's main job that the principal of these settings lacks.
 
-    Each right is asked for when the one before has been told. What the brokers do not tell counts
-    as given, so that a cluster without an authorizer lacks nothing. Blocks; nothing is written.
+    Each right is asked for when the caller wants the next one. A right that the brokers do not tell
+    counts as given, so that a cluster without an authorizer lacks nothing. Blocks; nothing is
+    written.
     """
     properties, servers = settings.kafka_properties(), settings.bootstrap_servers
     user = user_of(properties)
@@ -80,14 +81,14 @@ def missing_rights(admin: AdminClient, settings: SharedSettings) -> Iterator[Lac
 
 
 def _left(wanted: Iterable[str], given: frozenset[str]) -> list[str]:
-    """Operations that are wanted and not given."""
+    """Operations that are wanted but not given."""
     return [operation for operation in wanted if operation not in given]
 
 
 def _allowed(
     admin: AdminClient, properties: dict[str, Any], settings: SharedSettings, right: Right
 ) -> dict[str, frozenset[str]]:
-    """What may be done with what a right is about, where the brokers tell."""
+    """The allowed operations on the resources of a right, if the brokers tell them."""
     if right.kind == TOPIC:
         names = [spec.name for spec in wanted_topics(settings, 1)]
         asked = admin.describe_topics(
@@ -106,7 +107,7 @@ def _allowed(
 
 
 def _told(answers: dict[str, Any]) -> Iterator[tuple[str, frozenset[str]]]:
-    """What brokers tell of each name; a refusal to tell is no operation at all."""
+    """The brokers' answer for each name; a refusal counts as no operation."""
     for name, answer in answers.items():
         try:
             operations = answer.result(ASK_S).authorized_operations
@@ -119,12 +120,12 @@ def _told(answers: dict[str, Any]) -> Iterator[tuple[str, frozenset[str]]]:
 
 
 def _words(operation: str) -> str:
-    """``DESCRIBE_CONFIGS`` as Kafka's own tool has it, ``DescribeConfigs``."""
+    """``DESCRIBE_CONFIGS`` as Kafka's own tool spells it, ``DescribeConfigs``."""
     return "".join(part.title() for part in operation.split("_"))
 
 
 def _id_denied(properties: dict[str, Any], name: str) -> bool:
-    """Whether a transactional id is denied; where nobody tells, it is not said to be."""
+    """Whether a transactional id is denied; False without an answer."""
     try:
         return asyncio.run(asyncio.wait_for(_asked(properties, name), ASK_S)) == _ID_DENIED
     except (ClientError, OSError, NotImplementedError, ValueError, TimeoutError):
@@ -132,7 +133,7 @@ def _id_denied(properties: dict[str, Any], name: str) -> bool:
 
 
 async def _asked(properties: dict[str, Any], name: str) -> int:
-    """The code with which a broker answers a question about a transactional id."""
+    """The error code of a broker's answer about a transactional id."""
     client = AIOKafkaClient(
         bootstrap_servers=properties["bootstrap.servers"],
         client_id="belfry-rights",
@@ -141,7 +142,7 @@ async def _asked(properties: dict[str, Any], name: str) -> int:
     )
     try:
         await client.bootstrap()
-        # Rights are looked at before it is said which broker coordinates the id.
+        # A broker checks rights before it says which broker coordinates the id.
         told = await client.send(client.get_random_node(), DescribeTransactions([name]))
         return int(told.transactions[0][0])
     finally:
@@ -149,7 +150,7 @@ async def _asked(properties: dict[str, Any], name: str) -> int:
 
 
 def may_not_create(settings: SharedSettings) -> str:
-    """What to say where topics may not be created, and by what they may."""
+    """The text if topics may not be created, with the command that grants it."""
     user, prefix = user_of(settings.kafka_properties()), settings.cluster.topic_prefix
     right = Right(TOPIC, prefix, True, ("Create",), "")
     problem, cure = denial(user, right, [f"{prefix}…"], settings.bootstrap_servers)

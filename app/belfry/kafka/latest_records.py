@@ -1,10 +1,10 @@
-"""The latest records of a topic, shortened and remembered, and read on from look to look.
+"""The latest records of a topic, shortened and remembered; each look reads on from the last.
 
     look 1   partition 0   ···|─────────────────|            reads 2 000 offsets
-    look 2                     ···|─────────────────|        reads 40: what came since
+    look 2                     ···|─────────────────|        reads 40: the new ones
                               └──┘ forgotten
 
-So a look costs what is new.  What is remembered is bounded: `most` offsets of each partition, and
+So a look only costs the new records. The memory is bounded: `most` offsets of each partition, and
 `MOST_IN_ALL` of all.
 """
 
@@ -25,7 +25,7 @@ MOST_IN_ALL: Final = 16_000
 
 
 class ShortRecord(NamedTuple, Generic[T]):
-    """A record by its place, and what is remembered of it."""
+    """The place of a record, and its remembered part."""
 
     partition: int
     offset: int
@@ -33,7 +33,7 @@ class ShortRecord(NamedTuple, Generic[T]):
 
 
 class LatestLook(NamedTuple, Generic[T]):
-    """What a look found, in order within each partition.
+    """The findings of a look, in order within each partition.
 
     `cut` are partitions that keep older records than these, `examined` counts offsets.
     """
@@ -53,18 +53,18 @@ class LatestRecords(Generic[T]):
         most: int,
         shortener: Callable[[], Callable[[Message], T]],
     ) -> None:
-        """`shortener` makes, for one look in one thread, what shortens a record."""
+        """`shortener` makes the function that shortens records, for one look in one thread."""
         self._readers = readers
         self._topic = topic
         self._most = most
         self._shortener = shortener
         self._lock = machine.Lock()
         self._records: dict[int, deque[ShortRecord[T]]] = {}
-        # The offset that comes next, by partition.
+        # The next offset, by partition.
         self._next: dict[int, int] = {}
 
     def look(self) -> LatestLook[T]:
-        """What there is now; raises ConnectionError and KafkaException."""
+        """The present latest records; raises ConnectionError and KafkaException."""
         with self._lock:
             return self._readers.look(self._topic, self._read_on)
 
@@ -78,7 +78,7 @@ class LatestRecords(Generic[T]):
         }
         short = self._shortener()
         new = tail.since(positions, lambda message: _placed(message, short))
-        # From here on nothing fails, so a look that failed is made again from where it began.
+        # From here on nothing fails, so a failed look is repeated from its begin.
         self._records = kept
         for each in new:
             self._records[each.partition].append(each)
@@ -90,7 +90,7 @@ class LatestRecords(Generic[T]):
         )
 
     def _position(self, partition: int, start: int, end: int) -> int:
-        """Where reading goes on; at the start of the stretch where what is remembered is none."""
+        """The offset to read on from; the start of the stretch if it lacks the remembered one."""
         at = self._next.get(partition, start)
         return at if start <= at <= end else start
 

@@ -1,7 +1,7 @@
-"""Clients of librdkafka: what the worker's rooms take from confluent-kafka that reaches a cluster.
+"""Clients of librdkafka: the classes of confluent-kafka by which a worker reaches a cluster.
 
-They take it by this module's name, each time anew, so that a simulator can put clients of its own
-cluster in their place by setting these names (`host/machine.py` is the same for threads and time):
+Code looks them up in this module each time, so that a simulator can put clients of its own cluster
+in their place by setting these names (`host/machine.py` is the same for threads and time):
 
     consumer = librdkafka.Consumer(properties)
 """

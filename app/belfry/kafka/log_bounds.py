@@ -1,11 +1,11 @@
-"""Where one partition of a topic begins and ends, and what it means to read from an offset of it.
+"""The bounds of one partition of a topic, and checks of an offset to read from.
 
-    first offset ── … ── last stable offset ── what an open transaction holds back ── end
+    first offset ── … ── last stable offset ── held back by an open transaction ── end
     └────── readers of committed records ──┘
 
-An offset before the first one is gone, and one behind the end is of another log: nobody may go on
-from there without a closer look.  An open transaction hides the end from readers, but what was read
-before stays read.
+An offset before the first one is gone, and an offset behind the end belongs to another log: a
+reader must not go on from there without a closer look. An open transaction hides the end from
+readers, but records that were read before stay read.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class LostRange(Exception):
 
 
 class AheadOfLog(LostRange):
-    """An offset was read that the log does not reach: its end was cut off, or it is another log."""
+    """The log ends before an offset that was read: its end was cut off, or it is another log."""
 
     def __init__(self, what: str, end: int, offset: int) -> None:
         super().__init__(what)
@@ -41,13 +41,13 @@ class AheadOfLog(LostRange):
 
 
 class OutOfRange(LostRange):
-    """The log that was being read has changed under its reader: seek anew to learn how."""
+    """The log has changed under its reader: seek anew to learn how."""
 
 
 class LogBounds:
-    """Where one partition of a topic begins and ends; any thread may ask.
+    """The begin and the end of one partition of a topic; any thread may ask.
 
-    Without a worker's `log_ends` each question takes a connection of its own. Raises
+    Without a worker's `log_ends` each request takes a connection of its own. Raises
     ConnectionError.
     """
 
@@ -84,7 +84,7 @@ class LogBounds:
         return self._asked("read_uncommitted")[1]
 
     def bounds(self) -> tuple[int, int]:
-        """First offset of the log, and `log_end`, by one question."""
+        """First offset of the log, and `log_end`, by one request."""
         if self._log_ends is not None:
             return self._log_ends.bounds(self.topic, self._name.partition)
         return self._asked("read_uncommitted")
@@ -97,12 +97,13 @@ class LogBounds:
             consumer.close()
 
     def check(self, offset: int, known: tuple[int, int] | None = None) -> None:
-        """Whether one can read from this offset on; raises LostRange or AheadOfLog.
+        """Check that a reader can begin at this offset; raises LostRange or AheadOfLog.
 
-        `known` is what `ends` or `bounds` has just said.
+        `known` is the fresh answer of `ends` or `bounds`.
         """
         low, high = self.ends() if known is None else known
-        # An open transaction may hold the end back that readers see; what was read stays read.
+        # An open transaction may hold back the end that readers see; records that were read stay
+        # read.
         if offset > high and offset > (high := self.log_end()):
             raise AheadOfLog(
                 f"{self._name.topic}/{self._name.partition} ends at offset {high}, but offset"
@@ -127,7 +128,7 @@ class LogReader(LogBounds, ABC, Generic[Record]):
         """The next records; `position` moves behind them."""
 
     def read_until(self, end: int, at_most: int) -> Iterator[list[Record]]:
-        """Batches up to the offset `end`; it waits where `end` is not there yet, and the caller may
+        """Batches up to the offset `end`; it waits if `end` is not there yet, and the caller may
         stop.
         """
         while self.position < end:

@@ -1,15 +1,16 @@
-"""Where logs begin and end, asked by clients that a whole worker shares.
+"""The begins and ends of logs, asked by clients that a whole worker shares.
 
-Leaders move while brokers are restarted.  A client goes on asking the one that it knows until the
-time of the question is over, also where that broker is gone.  So a question is a few short tries,
-and between them the brokers are asked who leads:
+Leaders move while brokers are restarted. A client goes on asking the leader that it knows until the
+time of the request is over, even if that broker is gone. So a request is a few short tries, and
+between them the leader is looked up:
 
     12:00:00.0  where does 3 end?  broker 1, which stops just now
-    12:00:00.5  no answer: who leads 3?  broker 2
-    12:00:00.6  broker 2 says where it ends: a take-over has waited for 0.6 s, and not for 10 s
+    12:00:00.5  no answer: which broker leads 3?  broker 2
+    12:00:00.6  broker 2 gives the end: a take-over has waited for 0.6 s, and not for 10 s
 
-Who looks again and again at many partitions asks of all in one question.  That is a request to each
-broker that leads some of them, and what it does not tell is asked for alone, as above:
+A caller that looks at many partitions again and again asks for all at once. That is one request to
+each broker that leads some of them; ends that are missing in the answers are asked for one by one,
+as above:
 
     [("belfry.changelog", 0), …] ─► ListOffsets, once to each leader ─► the end of each
 """
@@ -26,14 +27,14 @@ from belfry.host import machine
 from belfry.kafka import librdkafka, offset_client
 from belfry.kafka.fetch_position import Where
 
-# Seconds for one answer, and for the first try; each further one has twice as long, since a broker
-# that is slow is not gone.
+# Seconds for one answer, and for the first try; each further try has twice as long, since a slow
+# broker is not gone.
 REQUEST_S: Final = 10.0
 TRY_S: Final = 0.5
 # Seconds between two looks for a partition's leader.
 LOOK_S: Final = 0.1
-# What a rolling restart may answer: asked again for as long as a question may take, since a term
-# that ended by it would have to open and read everything once more.
+# Errors of a rolling restart: the request is repeated until its time is over, since a term that
+# ended by such an error would have to open and read everything once more.
 _PASSING: Final = (
     KafkaError._TIMED_OUT,
     KafkaError.NOT_LEADER_FOR_PARTITION,
@@ -41,7 +42,7 @@ _PASSING: Final = (
     KafkaError.FENCED_LEADER_EPOCH,
     KafkaError.UNKNOWN_LEADER_EPOCH,
     KafkaError.OFFSET_NOT_AVAILABLE,
-    # What librdkafka says itself, where the connection to the former leader ends amid the question.
+    # librdkafka's own error if the connection to the former leader ends amid the request.
     KafkaError._TRANSPORT,
     KafkaError._DESTROY,
     KafkaError._DESTROY_BROKER,
@@ -49,7 +50,7 @@ _PASSING: Final = (
 
 
 class LogEnds:
-    """Where logs begin and end; two clients for a whole worker, for any thread."""
+    """Begins and ends of logs; it has two clients for a whole worker, for any thread."""
 
     def __init__(self, properties: dict[str, Any]) -> None:
         """`properties` are librdkafka's."""
@@ -61,38 +62,38 @@ class LogEnds:
     def ends(self, topic: str, partition: int, wait_s: float = REQUEST_S) -> tuple[int, int]:
         """First offset of a log, and the first one that an open transaction holds back.
 
-        Raises ConnectionError where nobody answers in so many seconds.
+        Raises ConnectionError if no broker answers within `wait_s` seconds.
         """
         return self._asked("read_committed", TopicPartition(topic, partition), wait_s)
 
     def end(self, topic: str, partition: int, wait_s: float = REQUEST_S) -> int:
-        """The offset after the last record, whether it is held back or not; raises as `ends`."""
+        """The offset after the last record, whether it is held back or not; raises like `ends`."""
         where = TopicPartition(topic, partition)
         return self._asked("read_uncommitted", where, wait_s, end_alone=True)[1]
 
     def bounds(self, topic: str, partition: int, wait_s: float = REQUEST_S) -> tuple[int, int]:
-        """First offset of a log, and that after the last record, held back or not; as above."""
+        """First offset of a log, and the one after the last record, held back or not; as above."""
         return self._asked("read_uncommitted", TopicPartition(topic, partition), wait_s)
 
     def all_ends(self, places: Sequence[Where], wait_s: float = REQUEST_S) -> dict[Where, int]:
-        """`end` of each of these logs, in one question; raises as `ends` does of the first."""
+        """`end` of each of these logs, asked at once; raises like `ends` for the first failure."""
         return self._all("read_uncommitted", places, wait_s)
 
     def all_readable(self, places: Sequence[Where], wait_s: float = REQUEST_S) -> dict[Where, int]:
-        """The first offset of each that an open transaction holds back, or its end; as above."""
+        """The end of each for readers of committed records; as above."""
         return self._all("read_committed", places, wait_s)
 
     def told_begins(self, places: Sequence[Where]) -> dict[Where, int]:
-        """The first offset of each of these logs, of which one short question tells it."""
+        """First offsets of these logs, as far as one short request gives them."""
         return self._told("read_uncommitted", places, OFFSET_BEGINNING) if places else {}
 
     def told_held_back(self, places: Sequence[Where]) -> dict[Where, int] | None:
-        """Where readers of committed records stop, of those of these logs that have a later end.
+        """The offsets at which readers stop, of the logs whose ends an open transaction holds back.
 
-        Two short questions tell it, of many logs; what they do not tell is left out.  None where
-        they tell nothing.
+        Two short requests ask for many logs; logs without an answer are left out. None if there is
+        no answer at all.
         """
-        # In this order: what is appended in between does not look like something hidden.
+        # In this order: a record that is appended in between does not count as held back.
         ends = self._told("read_uncommitted", places) if places else {}
         readable = self._told("read_committed", places) if ends else {}
         if places and not readable:
@@ -100,7 +101,7 @@ class LogEnds:
         return {place: at for place, at in readable.items() if at < ends.get(place, at)}
 
     def partitions(self, topic: str, wait_s: float = REQUEST_S) -> list[int]:
-        """The partitions of a topic; none where there is no such topic. Raises KafkaException."""
+        """The partitions of a topic; empty if there is no such topic. Raises KafkaException."""
         client, until = self._clients["read_uncommitted"], machine.monotonic() + wait_s
         while True:
             left_s = max(until - machine.monotonic(), LOOK_S)
@@ -124,7 +125,7 @@ class LogEnds:
     def _told(
         self, isolation: str, places: Sequence[Where], which: int = OFFSET_END
     ) -> dict[Where, int]:
-        """What one short question tells; nothing where not all brokers answer in time."""
+        """The answers to one short request; empty if not all brokers answer in time."""
         asked_for = [TopicPartition(*place, which) for place in places]
         try:
             answers = self._clients[isolation].offsets_for_times(asked_for, TRY_S)
@@ -141,12 +142,12 @@ class LogEnds:
         try:
             return asked(client, where, wait_s, end_alone=end_alone)
         except ConnectionError:
-            # A connection may lead nowhere: the next question makes another one.
+            # The connection may be dead: the next request makes another one.
             client.close()
             raise
 
     def close(self) -> None:
-        """Close the connections; another question opens others."""
+        """Close the connections; the next request opens others."""
         for client in self._clients.values():
             client.close()
 
@@ -158,9 +159,9 @@ def asked(
     *,
     end_alone: bool = False,
 ) -> tuple[int, int]:
-    """Where a partition begins and ends, as a consumer's isolation has it; or ConnectionError.
+    """Begin and end of a partition, by a consumer's isolation; or ConnectionError.
 
-    With `end_alone`, which librdkafka's clients do not know, the beginning is not told.
+    With `end_alone`, which librdkafka's clients do not know, the begin is not asked for.
     """
     until, try_s = machine.monotonic() + wait_s, TRY_S
     how = {"end_alone": True} if end_alone else {}

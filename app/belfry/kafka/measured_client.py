@@ -1,8 +1,8 @@
-"""aiokafka's client, which tells of each request: how long the answer took, or that none came.
+"""aiokafka's client, which reports each request: the time of its answer, or that none came.
 
-The figures are the property `stats_cb`, as for clients of librdkafka (`client_figures.py`).  For a
-fetch the broker waits until there is something, so how long its answer took says nothing of the way
-to the broker, and is not told.
+The property `stats_cb` has the figures, as for clients of librdkafka (`client_figures.py`). For a
+fetch the broker waits until there are records, so the time of its answer says nothing about the way
+to the broker, and is not reported.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ FETCH: Final = 1
 
 
 class MeasuredClient(AIOKafkaClient):  # type: ignore[misc]
-    """A client whose requests are told of, where its properties say to whom."""
+    """A client that reports its requests, if its properties have a place for figures."""
 
     def __init__(self, properties: Mapping[str, Any], **arguments: Any) -> None:
         """`properties` are librdkafka's, `arguments` those of aiokafka's client."""

@@ -1,9 +1,9 @@
-"""Fired records of tenants that are content with at least once: they leave beside the transaction.
+"""Fired records of tenants with at-least-once: they leave beside the transaction.
 
 A producer of its own, idempotent and without a transaction, sends them; the step commits when all
 of them are acknowledged.  So none is lost, and none is seen twice unless the step is done again:
-after a crash, a roll-back, or by an owner that did not know yet that it was fenced.  No partition
-of their topics joins the transaction, which is what makes them cheap.
+after a crash, a roll-back, or by an owner that did not know yet that it was fenced. They are cheap
+because no partition of their topics joins the transaction.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Undelivered(BufferError):
 
 
 class NonTransactionalProducer:
-    """Sends records beside a partition's transactions; used by the partition's thread alone.
+    """Sends records beside a partition's transactions; only the partition's thread uses it.
 
     Its client is made with the first record: most partitions have none.
     """
@@ -64,7 +64,7 @@ class NonTransactionalProducer:
             self._left += 1
 
     def settle(self) -> None:
-        """Wait until all are acknowledged; Undelivered where one is not."""
+        """Wait until all are acknowledged; Undelivered if one is not."""
         if self._left and self._producer is not None:
             self._producer.flush(SETTLE_S)
         if self.refused or self._left:
@@ -72,15 +72,15 @@ class NonTransactionalProducer:
             raise Undelivered(refused or f"{self._left} records were not acknowledged in time")
 
     def start_over(self) -> None:
-        """Forget what is under way: the step that sent it is done again, with all of it."""
+        """Forget records that are under way: the step that sent them is done again as a whole."""
         self.close()
         self._producer = None
         self._left = 0
-        # The next step may send nothing here, and must not be told what this one was refused.
+        # The next step may send nothing here, and must not get the refusals of this one.
         self.refused = {}
 
     def serve(self) -> None:
-        """Have figures told that wait in the client."""
+        """Report figures that wait in the client."""
         if self._producer is not None:
             self._producer.poll(0)
 
@@ -90,9 +90,9 @@ class NonTransactionalProducer:
             give_up(self._producer)
 
     def _told(self, error: KafkaError | None, message: Message) -> None:
-        """Note what became of a record; librdkafka calls it within `flush` and `poll`."""
+        """Note the fate of a record; librdkafka calls this within `flush` and `poll`."""
         if error is not None and error.code() in PURGED:
-            # Given up by us: neither acknowledged nor refused.
+            # Given up by belfry: neither acknowledged nor refused.
             return
         self._left -= 1
         if error is not None:

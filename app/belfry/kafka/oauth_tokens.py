@@ -3,7 +3,7 @@
 The client credentials grant (RFC 6749, section 4.4): client id and secret by HTTP Basic, the scope
 in the form. A token is used for four fifths of its life, and then another one is fetched.
 
-    12:00:00  a connection asks for a token ─► POST to the provider ─► one that lives for 300 s
+    12:00:00  a connection asks for a token ─► POST to the provider ─► a token that lives for 300 s
     12:03:00  another connection            ─► the same token
     12:04:01  a connection that is renewed  ─► 240 s are over ─► POST ─► the next one
 
@@ -27,7 +27,7 @@ from belfry.host.errors import named
 
 # Seconds for the provider to answer.
 FETCH_S: Final = 10.0
-# Of a provider that does not say how long its tokens live.
+# Seconds, for a provider that does not say how long its tokens live.
 UNTOLD_S: Final = 60.0
 # The part of a token's life in which it is used: clocks differ, and requests take time.
 USED: Final = 0.8
@@ -36,7 +36,7 @@ _NEEDED: Final = ("token.endpoint.url", "client.id", "client.secret")
 
 
 class BadOAuth(ValueError):
-    """Properties of OAUTHBEARER by which no token can be fetched; the message says why."""
+    """Properties of OAUTHBEARER that cannot fetch a token; the message says why."""
 
 
 class OidcTokens(AbstractTokenProvider):  # type: ignore[misc]  # it ships no types
@@ -91,21 +91,21 @@ class OidcTokens(AbstractTokenProvider):  # type: ignore[misc]  # it ships no ty
         return tokens
 
     async def token(self) -> str:
-        """A token that lives; raises ConnectionError where the provider gives none.
+        """A valid token; raises ConnectionError if the provider gives none.
 
-        aiokafka awaits it for each connection that it opens, and logs in anew with it.
+        aiokafka awaits this for each connection that it opens, and logs in with the token.
         """
         if self.clock() >= self._until:
             await self._fetch()
         return self._token
 
     def extensions(self) -> dict[str, str]:
-        """What the broker is told beside the token."""
+        """The values that the broker gets beside the token."""
         return self._said
 
     async def _fetch(self) -> None:
-        """Get another token; raises ConnectionError, which shows nothing of the answer."""
-        # Its life is counted from the question: the answer may have been on its way for seconds.
+        """Get another token; raises ConnectionError, which shows no part of the answer."""
+        # Its life counts from the request: the answer may have been on its way for seconds.
         asked = self.clock()
         try:
             found = await self._ask()
@@ -113,14 +113,14 @@ class OidcTokens(AbstractTokenProvider):  # type: ignore[misc]  # it ships no ty
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             raise ConnectionError(f"{self._url} gave no token for Kafka: {named(error)}") from None
         except (ValueError, TypeError, KeyError):
-            # Whatever it is may hold a token, so it is not shown.
+            # The error may hold a token, so it is not shown.
             raise ConnectionError(
                 f"{self._url} gave no token for Kafka: its answer holds no access_token"
             ) from None
         self._token, self._until = str(token), asked + USED * lives_s
 
     async def _ask(self) -> Any:
-        """The provider's answer as JSON; no redirect is followed with the secret."""
+        """The provider's answer as JSON; the secret never follows a redirect."""
         waiting = aiohttp.ClientTimeout(total=FETCH_S)
         login = b64encode(":".join(self._credentials).encode()).decode()
         async with (
@@ -146,7 +146,7 @@ def _pairs(text: str | None) -> dict[str, str]:
 
 
 def _trusted(properties: Mapping[str, Any]) -> ssl.SSLContext | None:
-    """Whom to believe to be the provider; None for whom the machine believes."""
+    """The trusted authorities for the provider; None for those of the machine."""
     place, text = properties.get("https.ca.location"), properties.get("https.ca.pem")
     if not place and not text:
         return None

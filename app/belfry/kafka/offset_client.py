@@ -1,16 +1,16 @@
-"""A client that asks for offsets and reads no records: ends of logs, and what groups committed.
+"""A client that asks for offsets and reads no records: ends of logs, and offsets of groups.
 
-It takes and gives what confluent-kafka's `Consumer` does, and raises the same.  But a consumer of
-librdkafka has four threads or more, and a worker asks as many groups as it keeps sorts of notes:
+Its methods have the arguments, results and errors of confluent-kafka's `Consumer`. But a consumer
+of librdkafka has four threads or more, and a worker has a group for each kind of note:
 
     12 clients of librdkafka       50 threads, and a connection each
     12 clients of this kind        one thread: an event loop, in which each has connections of its
-                                   own, and all share what is known of the brokers
+                                   own, and all share the metadata of the cluster
 
     client = offset_client.OffsetClient({"bootstrap.servers": …, "group.id": "belfry.identity"})
     client.committed([TopicPartition("belfry.tenants", 3)], timeout=5.0)
 
-The group has no members, so nobody else's commits are in the way.
+The group has no members, so no other commits interfere.
 """
 
 from __future__ import annotations
@@ -32,23 +32,23 @@ from belfry.kafka.client_properties import untold
 from belfry.kafka.offset_requests import LATEST, OffsetRequests
 
 T = TypeVar("T")
-# Seconds for an answer of the loop itself, once the time of a question is over.
+# Seconds for an answer of the loop itself, once the time of a request is over.
 GRACE_S: Final = 5.0
-# Milliseconds for a commit that nobody waits for; librdkafka's default.
+# Milliseconds for a commit without a waiting caller; librdkafka's default.
 ANSWER_MS: Final = 60_000
 CLOSE_S: Final = 5.0
-# Of all of these clients, from the first question to the end of the process.
+# The loop of all these clients, from the first request to the end of the process.
 _LOOP: Final = client_loop.ClientLoop("offsets")
 
 
 class OffsetClient:
-    """Asks for offsets; any thread may, but `poll` is one thread's.  It connects when it asks."""
+    """Asks for offsets; any thread may, but only one may `poll`. It connects when it asks."""
 
     def __init__(self, properties: Mapping[str, Any]) -> None:
         """`properties` are librdkafka's: `group.id`, `isolation.level` and `on_commit` among them.
 
-        `on_commit` hears of commits that nobody waited for, within `poll`; it is given an error or
-        None, and the partitions. Such a commit is given up after `socket.timeout.ms`.
+        `on_commit` is called within `poll`, for commits without a waiting caller; it gets an error
+        or None, and the partitions. Such a commit is given up after `socket.timeout.ms`.
         """
         self._group = str(properties.get("group.id", ""))
         self._isolation = int(properties.get("isolation.level") != "read_uncommitted")
@@ -65,7 +65,7 @@ class OffsetClient:
         cached: bool = False,
         end_alone: bool = False,
     ) -> tuple[int, int]:
-        """First offset of a partition, and where readers of this client's isolation stop.
+        """First offset of a partition, and its end for readers of this client's isolation.
 
         Each takes a request. With `end_alone` the first offset is not asked for, and is
         `OFFSET_INVALID`.
@@ -80,17 +80,17 @@ class OffsetClient:
     def offsets_for_times(
         self, partitions: Sequence[TopicPartition], timeout: float
     ) -> list[TopicPartition]:
-        """Where partitions have the instant (epoch ms) that stands in place of their offset.
+        """The offsets at the instants (epoch ms) that stand in place of partitions' offsets.
 
-        `OFFSET_END` is where readers of this client's isolation stop. It takes one request to each
-        leader; one that does not answer leaves `OFFSET_INVALID` to all of its partitions.
+        `OFFSET_END` asks for the end for readers of this client's isolation. It takes one request
+        to each leader; if a leader does not answer, its partitions get `OFFSET_INVALID`.
         """
         asked = [((str(each.topic), each.partition), each.offset) for each in partitions]
         found = self._told(self._requests.offsets(asked, self._isolation), timeout)
         return [TopicPartition(*where, found.get(where, OFFSET_INVALID)) for where, _ in asked]
 
     def list_topics(self, topic: str, timeout: float) -> Any:
-        """Ask brokers who leads a topic; `topics` has it with its `partitions`, if it is there."""
+        """Ask brokers for a topic; `topics` of the result has it, if it is there."""
         found = self._told(self._requests.partitions(topic), timeout)
         told = SimpleNamespace(partitions=dict.fromkeys(found), error=None)
         return SimpleNamespace(topics={topic: told} if found else {})
@@ -98,14 +98,14 @@ class OffsetClient:
     def committed(
         self, partitions: Sequence[TopicPartition], timeout: float
     ) -> list[CommittedOffset]:
-        """What the group has committed for these partitions."""
+        """The offsets that the group has committed for these partitions."""
         places = [(str(each.topic), each.partition) for each in partitions]
         return self._told(self._requests.committed(self._group, places), timeout)
 
     def commit(
         self, *, offsets: Sequence[TopicPartition], asynchronous: bool
     ) -> list[CommittedOffset] | None:
-        """Commit offsets with metadata; of each, whether it was: at once, or within `poll`."""
+        """Commit offsets with metadata; the result of each comes at once, or within `poll`."""
         work = self._requests.commit(self._group, offsets)
         if not asynchronous:
             return self._told(work, self._commit_s)
@@ -114,7 +114,7 @@ class OffsetClient:
         return None
 
     def poll(self, timeout: float) -> None:
-        """Wait for the end of a commit that nobody waited for, and have it heard."""
+        """Wait for the end of a commit without a waiting caller, and call `on_commit`."""
         try:
             ended = self._ended.get(timeout=timeout)
         except Empty:
@@ -123,19 +123,19 @@ class OffsetClient:
         if error is None:
             places = ended.result()
         elif not isinstance(error, KafkaException):
-            # A connection may lead nowhere: the next question makes another one.
+            # The connection may be dead: the next request makes another one.
             self.close()
             error = _timed_out(self._commit_s)
         if self._on_commit is not None:
             self._on_commit(None if error is None else error.args[0], places)
 
     def close(self) -> None:
-        """Close the connections; another question opens others."""
+        """Close the connections; the next request opens others."""
         with suppress(TimeoutError):
             _LOOP.kept().run(self._requests.close(), CLOSE_S)
 
     def _told(self, work: Coroutine[Any, Any, T], within_s: float) -> T:
-        """The answer to a question; raises KafkaException, also where none comes in time."""
+        """The answer to a request; raises KafkaException, also if none comes in time."""
         try:
             return _LOOP.kept().run(asyncio.wait_for(work, within_s), within_s + GRACE_S)
         except TimeoutError:

@@ -1,16 +1,16 @@
 """Short texts that Kafka keeps for each partition: the metadata of offsets of a group.
 
-The group has no members, and the offsets mean nothing.  Kafka keeps such a text elsewhere than the
-records of the topic, and anybody who may look at the group can read all of them with one question.
-It is forgotten some days after it was last written (`offsets.retention.minutes`), or when its topic
-is deleted.
+The group has no members, and the offsets mean nothing. Kafka does not keep such a text with the
+records of the topic, and any client that may describe the group can read all texts by one request.
+A text is forgotten some days after it was last written (`offsets.retention.minutes`), or when its
+topic is deleted.
 
     write {0: "cluster-a …"}  ─► OffsetCommit(group, topic, partition 0, offset 0, metadata)
     read [0, 1]               ─► OffsetFetch(group, …) ─► {0: "cluster-a …"}
 
-No admin client of librdkafka asks: one (2.16) ends the whole process where a broker answers a
-question for offsets with "I am not the coordinator", as one does that has just started, or has just
-handed the group over to another.
+This does not use an admin client of librdkafka: its version 2.16 ends the whole process if a broker
+answers a request for offsets with "not the coordinator". A broker does so if it has just started,
+or has just handed the group over to another broker.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ ANSWER_S: Final = 5.0
 
 
 class OffsetNotes:
-    """Reads and writes a group's texts; ConnectionError where the cluster does not answer.
+    """Reads and writes a group's texts; ConnectionError if the cluster does not answer.
 
-    Any thread may use it.  It connects when it is first used, and anew where it got no answer.
+    Any thread may use it. It connects when it is first used, and anew after a missing answer.
     """
 
     def __init__(
@@ -42,7 +42,7 @@ class OffsetNotes:
         topic: str,
         connect: Callable[[dict[str, Any]], Any] | None = None,
     ) -> None:
-        """Of a group and a topic by full names; `connect` makes another client."""
+        """`group` and `topic` are full names; `connect` makes another client."""
         properties = {**settings.kafka_properties(), "group.id": group}
         properties["socket.timeout.ms"] = int(ANSWER_S * 1000)
         self._client = (connect or offset_client.OffsetClient)(properties)
@@ -64,7 +64,7 @@ class OffsetNotes:
         }
 
     def write(self, texts: Mapping[int, str]) -> dict[int, str]:
-        """Keep these texts; why some were refused, by partition."""
+        """Keep these texts; returns why some were refused, by partition."""
         told = [
             TopicPartition(self._topic, partition, 0, metadata=text)
             for partition, text in texts.items()
@@ -77,6 +77,6 @@ class OffsetNotes:
             return ask(self._client)
         except KafkaException as error:
             if error.args[0].code() == KafkaError._TIMED_OUT:
-                # A connection may lead nowhere: the next question makes another one.
+                # The connection may be dead: the next request makes another one.
                 self._client.close()
             raise ConnectionError(f"group {self.group}: {cause_of(error)}") from error

@@ -1,13 +1,13 @@
-"""Requests for offsets: where a partition begins and ends, and what a group has committed.
+"""Requests for offsets: the begin and end of a partition, and the commits of a group.
 
     ListOffsets                      to the leader of a partition
     OffsetFetch, OffsetCommit        to the coordinator of a group, which has no members
-    Metadata, FindCoordinator        where these are
+    Metadata, FindCoordinator        to find these
 
-Leaders and coordinators move while brokers are restarted.  A coordinator that has moved is looked
-for until the caller's time is over.  Of a leader that has moved the caller is told, and then has
-the brokers asked (`partitions`).  All of this runs within one event loop, where questions of one
-kind to one broker go together (`gathered_requests.py`).
+Leaders and coordinators move while brokers are restarted. A moved coordinator is looked for until
+the caller's time is over. For a moved leader the caller gets an error, and then has the brokers
+asked (`partitions`). All of this runs in one event loop, where requests of one kind to one broker
+go together (`gathered_requests.py`).
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ from belfry.kafka.fetch_position import Where
 from belfry.kafka.gathered_requests import GatheredRequests
 from belfry.kafka.shared_client import SharedClient, shared
 
-# What ListOffsets takes for the two ends of a log.
+# The values for the two ends of a log in ListOffsets.
 EARLIEST: Final = -2
 LATEST: Final = -1
-# Seconds between two looks for a leader or a coordinator, and how often a topic is looked for that
-# is not known: one that was made a moment ago is not known to each broker at once.
+# Seconds between two looks for a leader or a coordinator, and how often an unknown topic is looked
+# for: not every broker knows a new topic at once.
 LOOK_S: Final = 0.1
 LOOKS: Final = 5
 # The longest pause before a coordinator is looked for once more.
@@ -49,7 +49,7 @@ LONGEST_S: Final = 1.0
 NOBODY: Final = (-1, "", -1)
 
 
-# Leader, isolation, and which end or instant (epoch ms) is asked for.
+# Leader, isolation, and the end or instant (epoch ms) of a request.
 _Listing = tuple[int, int, int]
 
 
@@ -66,20 +66,20 @@ class OffsetRequests:
         self._notes: GatheredRequests[str, Where] = GatheredRequests(self._fetch)
 
     async def close(self) -> None:
-        """Close the connections, also those that lead nowhere."""
+        """Close the connections, also dead ones."""
         used, self._shared = self._shared, None
         if used is not None:
             used.client.abort_group(self._user)
             await used.leave(self._user)
 
     async def ends(self, where: Where, isolation: int) -> tuple[int, int]:
-        """First offset of a partition, and where readers of this isolation stop."""
+        """First offset of a partition, and its end for readers of this isolation."""
         both = [self.offset(where, isolation, each) for each in (EARLIEST, LATEST)]
         begin, end = await asyncio.gather(*both)
         return begin, end
 
     async def offset(self, where: Where, isolation: int, which: int) -> int:
-        """One of both, by one request."""
+        """One of the two, by one request."""
         listing = await self._leader(where), isolation, which
         code, offset = (await self._listings.ask(listing, [where]))[where]
         if code:
@@ -87,9 +87,9 @@ class OffsetRequests:
         return int(offset)
 
     async def offsets(self, asked: Iterable[tuple[Where, int]], isolation: int) -> dict[Where, int]:
-        """Where partitions have an instant (epoch ms) or an end, by one request to each leader.
+        """Offsets of partitions at an instant (epoch ms) or an end, by one request to each leader.
 
-        One that nobody leads, or whose leader does not tell, is missing.
+        A partition without a leader, or without an answer of its leader, is missing.
         """
         listings: dict[_Listing, list[Where]] = defaultdict(list)
         wanted = dict(asked)
@@ -108,12 +108,12 @@ class OffsetRequests:
         return found
 
     async def partitions(self, topic: str) -> list[int]:
-        """The partitions of a topic as brokers tell them now; none where it is not there."""
+        """The partitions of a topic as brokers list them now; empty if there is no such topic."""
         used = await self._refreshed(topic)
         return sorted(used.client.cluster.partitions_for_topic(topic) or ())
 
     async def committed(self, group: str, places: Sequence[Where]) -> list[CommittedOffset]:
-        """What a group has committed for each of these partitions."""
+        """The offsets that a group has committed for each of these partitions."""
         found = await self._notes.ask(group, places)
         return [found[where] for where in places]
 
@@ -131,7 +131,7 @@ class OffsetRequests:
         }
 
     async def commit(self, group: str, given: Iterable[Any]) -> list[CommittedOffset]:
-        """Commit offsets with their metadata, and say of each whether it was."""
+        """Commit offsets with their metadata; returns the result of each."""
         topics: dict[str, list[tuple[int, int, str]]] = defaultdict(list)
         for each in given:
             topics[each.topic].append((each.partition, each.offset, each.metadata or ""))
@@ -145,7 +145,7 @@ class OffsetRequests:
         ]
 
     async def _client(self) -> SharedClient:
-        """What is known of the cluster, connected."""
+        """The loop's shared client of the cluster, connected."""
         if self._shared is None or not self._shared.works:
             former, self._shared = self._shared, shared(self._properties)
             user, self._user = self._user, self._shared.enter()
@@ -160,22 +160,22 @@ class OffsetRequests:
         return used
 
     async def _refreshed(self, *topics: str) -> SharedClient:
-        """The same, once brokers were asked who leads; raises where none of them tells."""
+        """The same, after a fresh lookup of leaders; raises if no broker answers."""
         used = await self._client()
-        # A caller that waits no more leaves it to find out whether the client is of any use still.
+        # If the caller stops waiting, the lookup goes on: it shows whether the client still works.
         await asyncio.shield(used.refresh(topics))
         if used.left:
-            raise failure(KafkaError._TRANSPORT, "no broker tells who leads")
+            raise failure(KafkaError._TRANSPORT, "no broker names leaders")
         unknown = set(topics) - used.client.cluster.topics(exclude_internal_topics=False)
         if unknown:
-            # Left in, they would be asked for, and missed, for ever.
+            # Otherwise they would be asked for, and missed, for ever.
             used.forget(unknown)
         if unknown & used.client.cluster.unauthorized_topics:
             raise KafkaException(error_of(KafkaError.TOPIC_AUTHORIZATION_FAILED))
         return used
 
     async def _leaders(self, places: Iterable[Where]) -> dict[Where, int]:
-        """Who leads these partitions; one question tells it of all topics that are not known."""
+        """The leaders of these partitions; one request covers all unknown topics."""
         known = (await self._client()).leaders(places)
         if unknown := {where for where in places if where not in known}:
             with suppress(KafkaException):
@@ -184,7 +184,7 @@ class OffsetRequests:
         return known
 
     async def _leader(self, where: Where) -> int:
-        """The broker that leads a partition; one that nobody leads is waited for."""
+        """The broker that leads a partition; waits while there is none."""
         used, looks = await self._client(), 0
         while True:
             leader: int | None = used.client.cluster.leader_for_partition(TopicPartition(*where))
@@ -197,7 +197,7 @@ class OffsetRequests:
             used, looks = await self._refreshed(where[0]), looks + 1
 
     async def _list(self, to: _Listing, places: list[Where]) -> dict[Where, tuple[int, int]]:
-        """What a leader says of partitions: the code of an error, or 0, and an offset."""
+        """A leader's answer for partitions: the code of an error, or 0, and an offset."""
         leader, isolation, which = to
         topics: dict[str, list[tuple[int, int]]] = defaultdict(list)
         for topic, partition in places:
@@ -211,13 +211,13 @@ class OffsetRequests:
         return {where: told.get(where, (KafkaError.UNKNOWN, OFFSET_INVALID)) for where in places}
 
     async def _coordinated(self, group: str, request: Any) -> Any:
-        """The answer of a group's coordinator, which is looked for until it is found."""
+        """The answer of a group's coordinator, which is searched until it is found."""
         pause_s = LOOK_S
         while True:
             try:
                 return unmoved(await self._answer(await self._coordinator(group), request))
             except BaseException as error:
-                # Also where the time is over: the next question looks for another one.
+                # Even if the time is over: the next request looks for another one.
                 self._coordinators.pop(group, None)
                 code = error.args[0].code() if isinstance(error, KafkaException) else 0
                 if code == KafkaError._TRANSPORT:

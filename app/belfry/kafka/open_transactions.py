@@ -1,15 +1,15 @@
-"""Whose transaction is open in a partition, since when, and how to end it.
+"""The open transactions of a partition: their producers, their begin, and the way to end them.
 
 A reader of committed records stops at the first transaction that is open: at the partition's *last
-stable offset*. The brokers tell who holds it back: the leader knows the producer's id and where its
-transaction begins, a coordinator knows its transactional id. Where no coordinator knows the
-producer, the transaction hangs (nobody will end it), or belongs to somebody whom this principal may
-not see.
+stable offset*. The brokers know the producer that holds it back: the leader has the producer's id
+and the begin of its transaction, a coordinator has its transactional id. If no coordinator knows
+the producer, the transaction hangs (it will not end by itself), or belongs to a producer that this
+principal may not see.
 
     DescribeProducers    leader of belfry.changelog/3   producer 4711, epoch 2, open from 100 on
     ListTransactions     each broker                    4711 is "billing-7" at broker 2
     DescribeTransactions broker 2                       Ongoing, begun 12:00:00, time-out 900 s
-    told                 "a stranger: transactional id 'billing-7', … open … from offset 100 on"
+    reported             "a stranger: transactional id 'billing-7', … open … from offset 100 on"
 
 The requests are those of KIP-664, and take a right of the cluster that workers need not have.
 """
@@ -43,8 +43,8 @@ def look_up(properties: dict[str, Any], places: Sequence[Where]) -> list[OpenTra
     """The open transactions of these partitions, the first of each partition first.
 
     `properties` are librdkafka's.  Asks over connections of its own; for threads without an event
-    loop.  Raises Untold where the brokers refuse, do not know the requests (before Kafka 3.0), or
-    do not answer within `ASK_S`.
+    loop. Raises Untold if the brokers refuse, do not know the requests (before Kafka 3.0), or do
+    not answer within `ASK_S`.
     """
     try:
         return asyncio.run(asyncio.wait_for(_ask(properties, places), ASK_S))
@@ -73,7 +73,7 @@ async def _ask(properties: dict[str, Any], places: Sequence[Where]) -> list[Open
 
 
 async def _in_partitions(client: Any, places: Sequence[Where]) -> Any:
-    """Open transactions of partitions, asked of their leaders; raises Untold where one has none."""
+    """Open transactions of partitions, asked of their leaders; raises Untold without a leader."""
     asked: defaultdict[tuple[int, str], list[int]] = defaultdict(list)
     for topic, partition in places:
         leader = client.cluster.leader_for_partition(TopicPartition(topic, partition))
@@ -98,9 +98,9 @@ def _open_in(topic: str, partitions: Iterable[Any]) -> Iterable[OpenTransaction]
 
 
 async def _with_names(client: Any, found: list[OpenTransaction]) -> list[OpenTransaction]:
-    """The same with transactional ids and states, where a coordinator tells them.
+    """The same with transactional ids and states, if a coordinator tells them.
 
-    Each broker is asked, since a producer's id does not say which of them coordinates it.
+    Each broker is asked, since a producer's id does not say which broker coordinates it.
     """
     if not found:
         return found
@@ -123,7 +123,7 @@ async def _with_names(client: Any, found: list[OpenTransaction]) -> list[OpenTra
 def _named(
     transaction: OpenTransaction, known: tuple[str, str, int, int] | None
 ) -> OpenTransaction:
-    """A transaction with what its coordinator tells of it."""
+    """A transaction with the facts that its coordinator has."""
     if known is None:
         return transaction
     name, state, start_ms, timeout_ms = known

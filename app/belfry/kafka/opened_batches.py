@@ -1,12 +1,12 @@
-"""A batch that is open for reading: by a quick parser where it is small, else as a stream.
+"""A batch that is open for reading: by a quick parser if it is small, else as a stream.
 
                  quick (aiokafka's parser, C)          streamed (`wire/record_stream.py`)
     unpacked     as a whole, 8 MB at most              slice by slice
     costs        0.3 µs a record                       20 µs a record
-    stumbles     over a name that is no UTF-8          over what is damaged, where it is met
+    fails        for a name that is not UTF-8          at damaged bytes, when it meets them
 
-Both give so many records from a position on, and say when the batch is at its end.  Many partitions
-are read by one thread in turns, so a stream looks at no more than some thousand records in one go.
+Both give records from a position on, and say when the batch is at its end. One thread reads many
+partitions in turns, so a stream looks at most at some thousand records in one go.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from belfry.wire.record_batches import RecordBatch
 from belfry.wire.record_stream import Unreadable, records_of
 from belfry.wire.unread import MOST_CARRIED, bounded
 
-# How much of a portion's records there is at most, but for one batch or one record more.
+# The most bytes of a portion's records; one more batch or record may exceed it.
 SLICE_BYTES: Final = 4_000_000
 RECORD_BYTES: Final = 2_000_000
-# Of a stream: records that are looked at in one go, also where they lie before the position.
+# For a stream: records that are looked at in one go, also those before the position.
 PASSED_AT_ONCE: Final = 4_000
 
 
@@ -38,20 +38,20 @@ class QuickBatch:
         self.batch = batch
         self._size = len(data)
         batch_of_client: Any = DefaultRecordBatch(data)
-        # Made once: that parser may be begun once, and a batch may take several portions.
+        # Made once: the parser can only be started once, and a batch may take several portions.
         self._records = (
             (each.offset, each.timestamp, each.key, each.value, each.headers or None)
             for each in batch_of_client
         )
 
     def take(self, at_most: int, position: int) -> tuple[list[SourceRecord], int, bool]:
-        """So many records from a position on, their size, and whether the batch is at its end.
+        """Records from a position on, their size, and whether the batch is at its end.
 
-        Unreadable where this parser stumbles: a name that is no UTF-8 is enough for that.
+        Unreadable if this parser fails: a name that is not UTF-8 is enough for that.
         """
         try:
             some = list(islice(self._records, at_most))
-        except Exception as error:  # noqa: BLE001  # whatever it says, the stream is asked next
+        except Exception as error:  # noqa: BLE001  # whatever the error, the stream is tried next
             raise Unreadable(str(error)) from None
         _check([each[0] for each in some], self.batch)
         ended = len(some) < at_most
@@ -62,7 +62,7 @@ class QuickBatch:
 
 
 def _check(offsets: list[int], batch: RecordBatch) -> None:
-    """Unreadable where offsets do not rise, or leave their batch; brokers take no such batch."""
+    """Unreadable if offsets do not rise, or leave their batch; brokers take no such batch."""
     if offsets and not (
         batch.base_offset <= offsets[0]
         and offsets[-1] < batch.next_offset
@@ -72,7 +72,7 @@ def _check(offsets: list[int], batch: RecordBatch) -> None:
 
 
 def _bounded(record: SourceRecord) -> SourceRecord:
-    """A record with as many headers as are carried."""
+    """A record, with at most as many headers as are carried."""
     if len(record[4] or ()) <= MOST_CARRIED:
         return record
     return (*record[:4], bounded(record[4]))
@@ -92,7 +92,7 @@ class StreamedBatch:
         self._last = batch.base_offset - 1
 
     def take(self, at_most: int, position: int) -> tuple[list[SourceRecord], int, bool]:
-        """So many records from a position on, some megabytes at most; Unreadable where none is."""
+        """Records from a position on, some megabytes at most; Unreadable if none can be read."""
         if self._failed is not None:
             raise self._failed
         found: list[SourceRecord] = []

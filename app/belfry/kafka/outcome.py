@@ -1,12 +1,12 @@
-"""How a transaction can end besides well.
+"""The ends of a transaction other than a commit.
 
-    raised      what is certain                        what follows
+    raised      certain                                next
     Aborted     nothing of it is visible               the same step once more
     Unknown     nothing: it may be committed or not    the partition is taken over anew, fence first
     Fenced      it is not committed                    the owner stops
 
-`TopicGone` and `Misplaced` are reasons within a step, and come out as Aborted. Both writers of
-transactions raise these, so the loop of a partition does not know which one it has.
+`TopicGone` and `Misplaced` are reasons within a step, and end as Aborted. Both writers of
+transactions raise these exceptions, so the loop of a partition need not know which writer it has.
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ class Aborted(Exception):
 class Unknown(Exception):
     """The result is unknown: close the producer, forget the partition's memory, start over.
 
-    `blocked`: it began with a topic that may not be written to, so a step that has none is to wait.
+    `blocked`: the first error was a missing right to write to a topic. If no tenant can be held for
+    that, the next term pauses first.
     """
 
     def __init__(self, reason: str, *, blocked: bool = False) -> None:
@@ -43,7 +44,7 @@ class Fenced(Exception):
 
 
 class TopicGone(Exception):
-    """An output topic went away while a step wrote to it: the step is rolled back."""
+    """An output topic disappeared while a step wrote to it: the step is rolled back."""
 
     def __init__(self, topic: str) -> None:
         super().__init__(f"{topic} is not there any more")
@@ -51,7 +52,7 @@ class TopicGone(Exception):
 
 
 class Misplaced(Exception):
-    """Rows that were signed by their place did not come to lie there: the step is rolled back."""
+    """Rows that were signed for an offset do not lie there: the step is rolled back."""
 
 
 class Stopped(Exception):

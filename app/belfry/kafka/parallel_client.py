@@ -1,14 +1,14 @@
-"""aiokafka's client, whose connections are made beside one another, each within two seconds.
+"""aiokafka's client, which makes connections in parallel, each within two seconds.
 
-Its own lock would let all of them wait for one to a broker that does not answer, and its own time
-is that of a request.  A request that waits for a connection that another one makes shares its
-failure: a try of its own would come to the same, later.
+aiokafka's own lock makes all connections wait for one to a broker that does not answer, and its own
+time-out is that of a request. If a request waits for a connection that another request makes, it
+shares the failure: a try of its own would fail as well, only later.
 
-A broker that starts takes connections before it answers: its machine does so for it.  So in a
-rolling restart each of these would otherwise wait for it as long as for a request, 30 s and more:
+While a broker starts, its machine takes connections before the broker answers. So in a rolling
+restart each connection would otherwise wait as long as for a request, 30 s and more:
 
-    12:00:00  a leader moves: who leads now is asked of a broker chosen by chance, which starts
-    12:00:02  it has not answered: the next one is asked, and nobody else has waited
+    12:00:00  a leader moves: a broker is asked for the new leader, which is just starting
+    12:00:02  it has not answered: the next one is asked, and no other request has waited
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from aiokafka.protocol.metadata import MetadataRequest
 
 from belfry.kafka.measured_client import MeasuredClient
 
-# Seconds for a connection with TLS and SASL.  A token is fetched before, within a time of its own.
+# Seconds for a connection with TLS and SASL. A token is fetched before that, with its own time-out.
 CONNECT_S: Final = 2.0
 
 
 class ParallelClient(MeasuredClient):
     """A client with a lock for each connection; used within one event loop."""
 
-    # Of aiokafka's client, which has no types.
+    # Attributes of aiokafka's client, which has no types.
     _request_timeout_ms: int
 
     def __init__(
@@ -46,14 +46,14 @@ class ParallelClient(MeasuredClient):
     ) -> None:
         """`properties` are librdkafka's, `arguments` those of aiokafka's client.
 
-        Who leads and who coordinates is asked over connections of the default group; an answer
+        Leaders and coordinators are asked for over connections of the default group; an answer
         there may take `looks_within_s` seconds, by default as long as any other.
         """
         super().__init__(properties, **arguments)
         self._looks_within_s = looks_within_s
         self._locks: defaultdict[tuple[Any, Any], asyncio.Lock] = defaultdict(asyncio.Lock)
         self._failed: Counter[tuple[Any, Any]] = Counter()
-        # Topics that were learned of since all of them were last asked for.
+        # Topics that `learn` has asked for since all topics were last asked for.
         self._learned: set[str] = set()
 
     @property
@@ -72,7 +72,7 @@ class ParallelClient(MeasuredClient):
                 return None
             if self._sasl_oauth_token_provider is not None:
                 with suppress(Exception):
-                    # The broker's refusal says it, where there is none.
+                    # If there is no such mechanism, the broker's refusal says so.
                     await self._sasl_oauth_token_provider.token()
             made = None
             try:
@@ -86,9 +86,9 @@ class ParallelClient(MeasuredClient):
             return made
 
     async def _metadata_update(self, cluster_metadata: Any, topics: Any) -> bool:
-        """As aiokafka's own, by a request that makes no topic.
+        """Like aiokafka's own method, by a request that creates no topic.
 
-        What `learn` was told meanwhile is newer than the answer, so it stays.
+        Answers that `learn` got meanwhile are newer, so they stay.
         """
         self._learned.clear()
         told = await self._told(list(topics) or None)
@@ -102,19 +102,19 @@ class ParallelClient(MeasuredClient):
         return bool(told.brokers)
 
     def follow(self, topics: Iterable[str]) -> None:
-        """From now on these are the topics that are asked for when what is known is old.
+        """Ask for these topics from now on, when the metadata are old.
 
-        aiokafka compares its set with the one that it has asked for.  Where they differ it waits
-        for minutes, and no refresh that is forced meanwhile comes to its end.  So the set stays the
-        same one: each follower of a topic learns of it as well.
+        aiokafka compares its set of topics with the set of its last request. If they differ, it
+        waits for minutes, and a refresh that is forced meanwhile does not end. So the set object
+        stays the same: each follower of a topic calls `learn` as well.
         """
         self._topics.clear()
         self._topics.update(topics)
 
     async def learn(self, topics: Iterable[str]) -> bool:
-        """Ask who leads these topics, and add that to what is known; whether a broker told it.
+        """Ask for these topics, and add them to the metadata; returns whether a broker answered.
 
-        A topic that is not there is known no more.
+        A topic that is not there is removed.
         """
         asked = set(topics)
         told = await self._told(sorted(asked))
@@ -122,7 +122,7 @@ class ParallelClient(MeasuredClient):
             return False
         new, known = ClusterMetadata(), self.cluster
         new.update_metadata(told)
-        # Other threads look single topics up, and nobody goes through these tables.
+        # Other threads look single topics up, and no thread iterates over these tables.
         _put(known._partitions, asked, new._partitions)  # noqa: SLF001  # no other way, here and below
         self._learned |= asked
         known._brokers, known.controller = new._brokers, new.controller  # noqa: SLF001
@@ -131,20 +131,20 @@ class ParallelClient(MeasuredClient):
         return True
 
     def put_leader(self, where: tuple[str, int], leader: int) -> None:
-        """Note who leads a partition, until that is asked anew."""
+        """Note the leader of a partition, until it is asked for anew."""
         partitions = self.cluster._partitions.get(where[0], {})  # noqa: SLF001  # no other way
         if (known := partitions.get(where[1])) is not None:
             partitions[where[1]] = known._replace(leader=leader)
 
     async def _told(self, topics: list[str] | None) -> Any:
-        """What some broker says of these topics, or None where none of them answers.
+        """The answer of some broker about these topics, or None without an answer.
 
-        Where brokers create topics by themselves, one that was deleted would come back with their
-        settings if the request did not say otherwise.
+        If brokers create topics by themselves, a deleted one would come back with their settings,
+        unless the request forbids that.
         """
         asked = MetadataRequest(topics, allow_auto_topic_creation=False)
         nodes = [broker.nodeId for broker in self.cluster.brokers()]
-        # A cluster that had no broker to tell of yet is asked where it was first met.
+        # If no broker of the cluster is known yet, the one of the bootstrap connection is asked.
         nodes += [node for node, _ in self._conns if node == "bootstrap"]
         for node in random.sample(nodes, len(nodes)):
             connection = await self._get_conn(node)
@@ -159,7 +159,7 @@ class ParallelClient(MeasuredClient):
     async def bootstrap(self) -> None:
         """Learn of the cluster from one of the addresses of the start, whichever answers.
 
-        Each has as long as a connection.  Raises KafkaConnectionError where none does.
+        Each has the time of a connection. Raises KafkaConnectionError if none answers.
         """
         usual_ms, self._request_timeout_ms = self._request_timeout_ms, int(CONNECT_S * 1000)
         try:
@@ -168,7 +168,7 @@ class ParallelClient(MeasuredClient):
             self._request_timeout_ms = usual_ms
 
     def abort_group(self, group: object) -> None:
-        """Send nothing more over the connections of one group; `close_group` need not wait then."""
+        """Abort the connections of one group; `close_group` need not wait then."""
         for (_, of), connection in self._conns.items():
             if of == group and (writer := connection._writer) is not None:  # noqa: SLF001  # no other way
                 writer.transport.abort()
@@ -184,7 +184,7 @@ class ParallelClient(MeasuredClient):
 
 
 def _put(known: dict[str, Any], topics: Iterable[str], told: Mapping[str, Any]) -> None:
-    """Put what was told of topics to what is known; one that is not there is known no more."""
+    """Put answers about topics into the metadata; a topic that is not there is removed."""
     for topic in topics:
         if topic in told:
             known[topic] = told[topic]

@@ -1,7 +1,7 @@
 """Reading one partition of a topic, `read_committed`, without a group.
 
-The next offset to ask for is told with every batch, also where only control records passed, so
-that "read to the end" never waits for a record that does not come.
+The position moves with every batch, also with control records only, so that "read to the end" never
+waits for a record that does not come.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _READS: Final[dict[str, Any]] = {
 class PartitionLog(LogReader["Message"]):
     """A reader of one partition that workers write, from a position on.
 
-    It is for one thread, and closed after use. `position` is the offset to be read next.
+    One thread uses it, and closes it after use. `position` is the offset to be read next.
     """
 
     def __init__(
@@ -34,7 +34,7 @@ class PartitionLog(LogReader["Message"]):
         partition: int,
         log_ends: LogEnds | None = None,
     ) -> None:
-        """`properties` are librdkafka's; `log_ends` tells the end that is held back."""
+        """`properties` are librdkafka's; `log_ends` gives the end that is held back."""
         super().__init__(properties, topic, partition, log_ends)
         self._consumer = librdkafka.Consumer({**self._properties, **_READS})
         self._failed: Exception | None = None
@@ -54,10 +54,10 @@ class PartitionLog(LogReader["Message"]):
     def read(self, at_most: int, wait_s: float) -> list[Message]:
         """The next records, at most `at_most`; `position` moves behind them.
 
-        An error that comes with records is raised by the next call: who goes on reading after it
-        has lost none of them.
+        An error that comes with records is raised by the next call, so a caller that reads on after
+        it has lost none of them.
         """
-        self._raise_what_failed()
+        self._raise_failure()
         first = self._consumer.poll(wait_s)
         if first is None:
             return []
@@ -66,7 +66,7 @@ class PartitionLog(LogReader["Message"]):
         if len(records) != len(messages):
             self._failed = self._pass_ends(messages)
         if not records:
-            self._raise_what_failed()
+            self._raise_failure()
         else:
             self._note(records)
         return records
@@ -77,18 +77,18 @@ class PartitionLog(LogReader["Message"]):
         assert last is not None
         self.position = max(self.position, last + 1)
 
-    def _raise_what_failed(self) -> None:
+    def _raise_failure(self) -> None:
         failed, self._failed = self._failed, None
         if failed is None:
             return
         try:
             raise failed
         finally:
-            # An error that its own frame holds would hold all frames it passes through.
+            # An error that its own frame refers to would keep all frames that it passes through.
             del failed
 
     def _pass_ends(self, messages: list[Message]) -> Exception | None:
-        """Move behind ends that were reached; the last error that is more than an end."""
+        """Move behind ends that were reached; returns the last error that is not just an end."""
         failed: Exception | None = None
         for message in messages:
             error = message.error()

@@ -1,14 +1,14 @@
-"""The requests of one partition from a position on, out of what a fetcher brings of it.
+"""The requests of one partition from a position on, out of the answers of a fetcher.
 
-Requests are written by strangers, so their batches are fetched as they are stored (`fetcher.py`)
-and opened with bounds (`batch_reader.py`).  What workers write is read by
-`ChangelogReader` (rows) and `PartitionLog` (all else).
+Any client may write requests, so their batches are fetched as they are stored (`fetcher.py`) and
+opened with bounds (`batch_reader.py`). `ChangelogReader` (rows) and `PartitionLog` (other topics)
+read records of workers.
 
     fetcher ── answers of many partitions ──► add() ─► log of partition 3 ─► take(): records
                                                        log of partition 7
 
-A log has no connection of its own: partitions that are read in one process share a fetcher.  The
-next offset to ask for is known after every portion, also where only control records passed.
+A log has no connection of its own: partitions that are read in one process share a fetcher. The
+position moves with every portion, also with control records only.
 """
 
 from __future__ import annotations
@@ -32,24 +32,24 @@ class RequestLog(LogBounds):
         partition: int,
         log_ends: LogEnds | None = None,
     ) -> None:
-        """`properties` are librdkafka's; without `log_ends` each question is a connection."""
+        """`properties` are librdkafka's; without `log_ends` each request takes a connection."""
         super().__init__(properties, topic, partition, log_ends)
         self.where = topic, partition
         self._reader = BatchReader(self.where, 0)
 
     @property
     def position(self) -> int:
-        """The offset behind what was taken."""
+        """The offset behind the records that were taken."""
         return self._reader.position
 
     @property
     def fetched(self) -> int:
-        """The offset behind what was added: where to fetch from."""
+        """The offset behind the batches that were added: the next one to fetch from."""
         return self._reader.fetched
 
     @property
     def empty(self) -> bool:
-        """Whether all that was added has been taken."""
+        """Whether all added records have been taken."""
         return self._reader.empty
 
     @property
@@ -60,13 +60,13 @@ class RequestLog(LogBounds):
     def seek(self, offset: int, known: tuple[int, int] | None = None) -> None:
         """Read from this offset on; LostRange if the log begins later, AheadOfLog if it ends.
 
-        `known` is where it begins and ends, if that was asked just now.
+        `known` is the begin and the end of the log, if that was asked just now.
         """
         self.check(offset, known)
         self._reader = BatchReader(self.where, offset)
 
     def add(self, answer: Fetched) -> None:
-        """Take in what was fetched next; raises OutOfRange or ConnectionError where it failed."""
+        """Take in the next answer; raises OutOfRange or ConnectionError if it is an error."""
         if isinstance(answer.error, OffsetGone):
             raise OutOfRange(str(answer.error))
         if answer.error is not None:
@@ -76,6 +76,6 @@ class RequestLog(LogBounds):
     def take(self, at_most: int) -> list[SourceRecord]:
         """The next records, at most `at_most`; `position` moves behind them.
 
-        None may come, though the position has moved.
+        The list may be empty although the position has moved.
         """
         return self._reader.take(at_most)

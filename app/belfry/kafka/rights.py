@@ -1,7 +1,7 @@
 """The rights that an authorizer has to give: to workers, to a tenant, to a sink of Kafka Connect.
 
-They are data.  `belfry acls` prints them as commands and as a KafkaUser, the chart and the table in
-docs/tenants.md are made from them, and a test gives a worker exactly these.
+The rights are data. `belfry acls` prints them as commands and as a KafkaUser, the chart and the
+table in docs/tenants.md are made from them, and a test gives a worker exactly these.
 
     worker   topics of the prefix     READ WRITE DESCRIBE DESCRIBE_CONFIGS
              group, and those below   READ
@@ -10,7 +10,7 @@ docs/tenants.md are made from them, and a test gives a worker exactly these.
              its output topic         READ DESCRIBE, in groups of its own
              its dead letters         the same
 
-Nothing on the cluster is needed but by who creates topics or looks at others' transactions.
+Only principals that create topics or look at others' transactions need rights on the cluster.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ _STRIMZI_KINDS: Final = {TRANSACTIONAL_ID: "transactionalId"}
 
 
 class Right(NamedTuple):
-    """What somebody may do with a resource.
+    """Allowed operations on a resource.
 
-    `kind` is one of the four above, `name` that of the resource, or where all names of a `prefixed`
-    right begin. `operations` are spelt as Kafka's tool has them, such as ``DescribeConfigs``. `why`
+    `kind` is one of the four above, `name` that of the resource, or the start of all names of a
+    `prefixed` right. `operations` are spelt as in Kafka's tool, such as ``DescribeConfigs``. `why`
     says in a few words what they are for.
     """
 
@@ -46,10 +46,10 @@ class Right(NamedTuple):
 
 
 class Options(NamedTuple):
-    """What workers do besides their main job, each of which asks for more rights.
+    """Work of workers besides their main job, which needs more rights.
 
-    `creates_topics`: they make missing topics. `names_transactions`: they say whose transaction
-    holds them up. `output_topics` are those that policies name.
+    `creates_topics`: they make missing topics. `names_transactions`: they name the transaction that
+    holds them back. `output_topics` are those that policies name.
     """
 
     creates_topics: bool = False
@@ -61,7 +61,7 @@ MAIN_JOB: Final = Options()
 
 
 def worker_rights(prefix: str, app_id: str, options: Options = MAIN_JOB) -> list[Right]:
-    """What a worker needs whose topics begin with `prefix` and whose group is `app_id`."""
+    """The rights of a worker whose topics begin with `prefix` and whose group is `app_id`."""
     made = ("Create",) if options.creates_topics else ()
     in_topics = ("Read", "Write", "Describe", "DescribeConfigs", *made)
     found = [
@@ -83,9 +83,9 @@ def worker_rights(prefix: str, app_id: str, options: Options = MAIN_JOB) -> list
 
 
 def tenant_rights(prefix: str, tenant: str, *, shared: bool = False) -> list[Right]:
-    """What a tenant needs that has an input topic of its own; `shared` adds the shared output.
+    """The rights of a tenant with an input topic of its own; `shared` adds the shared output.
 
-    Who may read that reads the events of all tenants on it.
+    A principal that may read the shared output reads the events of all tenants on it.
     """
     write, read = ("Write", "Describe"), ("Read", "Describe")
     return [
@@ -100,8 +100,8 @@ def tenant_rights(prefix: str, tenant: str, *, shared: bool = False) -> list[Rig
 def sink_rights(
     prefix: str, connector: str, tenants: Iterable[str], *, shared: bool = False
 ) -> list[Right]:
-    """What a sink of Kafka Connect needs that reads these tenants' events, or those of all tenants
-    that share an output.
+    """The rights of a sink of Kafka Connect that reads these tenants' events, or those of all
+    tenants that share an output.
     """
     topics = [
         Right(TOPIC, f"{prefix}fired.{tenant}", False, ("Read", "Describe"), f"events of {tenant}")
@@ -112,7 +112,7 @@ def sink_rights(
 
 
 def _shared_output(prefix: str, *, shared: bool) -> list[Right]:
-    """The right to read what tenants share, where it is wanted."""
+    """The right to read the shared output, if it is wanted."""
     why = "events of all tenants that share an output"
     return [Right(TOPIC, f"{prefix}fired", False, ("Read", "Describe"), why)] if shared else []
 
@@ -120,7 +120,7 @@ def _shared_output(prefix: str, *, shared: bool) -> list[Right]:
 def commands(rights: Iterable[Right], user: str, servers: str) -> Iterator[str]:
     """A command of Kafka's own tool for each right.
 
-    Each adds what may be there already, so it can be run again. `servers` go into each line.
+    A command may be run again: it does no harm if the right is there. `servers` go into each line.
     """
     for each in rights:
         operations = " ".join(f"--operation {name}" for name in each.operations)
@@ -149,7 +149,7 @@ def kafka_user(rights: Iterable[Right], user: str, cluster: str) -> dict[str, An
 
 
 def table(rows: Iterable[tuple[str, Iterable[Right]]]) -> str:
-    """The rights as a table for people, by whose they are."""
+    """The rights as a table for people, by principal."""
     lines = ["| who | may | on | for |", "|---|---|---|---|"]
     for who, rights in rows:
         for each in rights:
@@ -184,5 +184,5 @@ def _told(right: Right) -> str:
 
 
 def _quoted(text: str) -> str:
-    """Names have no quotes in them, and a shell would expand a star."""
+    """Quote a text for a shell, which would expand a star; names have no quotes in them."""
     return f"'{text}'" if "*" in text or " " in text else text

@@ -1,18 +1,19 @@
-"""Rows of a step as they go to the changelog, signed where workers sign (`store/signatures.py`).
+"""Rows of a step as they go to the changelog, signed if workers sign (`store/signatures.py`).
 
-An owner knows where its next transaction will lie: at first behind what it has read after its
-fence, and then behind the marker that ended its last one, for nobody else writes there.  So its
-rows are signed by place, and `lies_as_signed` tells before the commit whether they came to lie
-there.  If not, the step is rolled back, and done once more with rows that are signed by content:
-so is what follows a rollback.  It asks where the log ends and leaves room for others behind that:
+An owner can foresee the offset of its next transaction: at first behind the records that it has
+read after its fence, and then behind the marker of its last one, because no other producer should
+write there. So its rows are signed by place, and `lies_as_signed` tells before the commit whether
+they lie there. If not, the step is rolled back, and done once more with rows that are signed by
+content. The transaction after any roll-back is signed so, too. The signer asks for the end of the
+log and leaves room for others behind that:
 
     log end                                                      expected at the earliest
      | a stranger's … | rows | NEAR fillers | more rows, manifest | NEAR fillers | marker
-       up to NEAR of them between the question and the manifest
+       up to NEAR of them between the request and the manifest
 
-Rows and the fillers behind them leave as one batch (a *part*), so that no copy of a row lies where
-the row would be believed.  Who writes into the changelog all the time thus makes signing dearer,
-and stops nobody but with more than `NEAR` records within each try.
+Rows and the fillers behind them leave as one batch (a *part*), so that no copy of a row lies at an
+offset where the row would be believed. So a stranger who writes into the changelog all the time
+makes signing more expensive, but only stops an owner with more than `NEAR` records within each try.
 """
 
 from __future__ import annotations
@@ -27,12 +28,12 @@ from belfry.wire.record import Headers
 
 # Bytes of a signature by place.
 _TOKEN: Final = 8
-# After a stranger's record, so many transactions are signed by content.
+# The number of transactions that are signed by content after a stranger's record.
 CAREFUL: Final = 64
-# A batch of so many bytes and records is never divided: what both writers fill unless told less.
+# The largest batch that is never divided, in bytes and records: both writers' default.
 BATCH_BYTES: Final = 1_000_000
 BATCH_RECORDS: Final = 10_000
-# What a filler takes of a batch at most, and what a row takes beside its key and value.
+# The most bytes of a filler in a batch, and of a row besides its key and value.
 _FILLER_BYTES: Final = 48
 _ROW_BYTES: Final = 128
 
@@ -46,7 +47,7 @@ _FILLERS: Final[list[Record]] = [(FILLER, None, [])] * NEAR
 class Signed(NamedTuple):
     """Rows in the order in which they are to lie: those with values, tombstones, the manifest.
 
-    Where there are `parts`, they are in these instead, and each part is to lie in one batch.
+    If there are `parts`, the rows are in these instead, and each part is to lie in one batch.
     """
 
     rows: list[Row]
@@ -56,7 +57,7 @@ class Signed(NamedTuple):
 
 
 class RowSigner:
-    """Signs for one owner of one partition; used by its thread alone.
+    """Signs for one owner of one partition; only its thread uses it.
 
         expected next   500   rows at 500‥502, manifest at 503: signed by place, 8 bytes each
         acknowledged    503   lies as signed ─► commit; the marker lies at 504
@@ -65,13 +66,13 @@ class RowSigner:
         expected next   505   rows at 506‥508: not as signed ─► rolled back; the next 64
                               transactions are signed by content, with fillers behind
 
-    Copies of what was rolled back lie behind fillers then, too far away to count.
+    Copies of rows that were rolled back lie behind fillers then, too far away to count.
     """
 
     def __init__(self, by: RowKeys, least: int, log_end: Callable[[], int]) -> None:
-        """`least` is where the log ended after the fence: there the first transaction lies.
+        """`least` is the end of the log after the fence: there the first transaction lies.
 
-        `log_end` tells where it ends now, or raises ConnectionError.
+        `log_end` gives its present end, or raises ConnectionError.
         """
         self._by = by
         self._log_end = log_end
@@ -80,30 +81,30 @@ class RowSigner:
         self._careful = 0
         self._manifest_at = -1
         self._tolerated = 0
-        # How many records lie behind the manifest that was signed last.
+        # The number of fillers behind the manifest that was signed last.
         self.fillers = 0
 
     def sign(self, rows: Mapping[bytes, bytes | None], batch_bytes: int = BATCH_BYTES) -> Signed:
         """The rows of a transaction; its manifest is the last of them.
 
-        `batch_bytes` is what a batch of the changelog may hold.
+        `batch_bytes` is the most bytes of a batch of the changelog.
         """
         if self._exact and not self._careful:
             return self._by_place(rows)
         self._look()
         parts = _parts(rows, batch_bytes - NEAR * _FILLER_BYTES)
-        # A row that leaves no room for fillers has to come to lie in the very place.
+        # A row that leaves no room for fillers has to lie at exactly its offset.
         return self._by_place(rows) if parts is None else self._by_content(parts)
 
     def _look(self) -> None:
-        """Learn where the log ends now; where nobody tells, the last known place has to do."""
+        """Learn the present end of the log; without an answer the last known offset is used."""
         try:
             self._next = max(self._next, self._log_end())
         except ConnectionError as error:
             log.warning("the end of the changelog is not told", reason=str(error))
 
     def _by_place(self, rows: Mapping[bytes, bytes | None]) -> Signed:
-        """Rows whose signatures say at which offset each of them lies."""
+        """Rows whose signatures are for the offset of each."""
         self._manifest_at, self._tolerated = self._next + len(rows) - 1, 0
         self.fillers = 0
         *others, (key, manifest) = rows.items()
@@ -129,7 +130,7 @@ class RowSigner:
         return signed
 
     def _by_content(self, parts: list[list[tuple[bytes, bytes | None]]]) -> Signed:
-        """Rows whose signatures say what is in them, and in which range of offsets they may lie."""
+        """Rows whose signatures are for their content, and a range of offsets."""
         signed, place = list[list[Record]](), self._next
         for part in parts:
             records = [
@@ -142,7 +143,7 @@ class RowSigner:
         return Signed([], [], (b"", None), signed)
 
     def _record(self, base: int, name: bytes, row: bytes | None) -> Record:
-        """One row with its signature: before its value, or in a header where it is a tombstone."""
+        """One row with its signature: before its value, or in a header if it is a tombstone."""
         proof = bound(self._by, base, name, row)
         return (name, None, [(SIGNATURE, proof)]) if row is None else (name, proof + row, [])
 
@@ -156,23 +157,23 @@ class RowSigner:
         return False
 
     def _behind(self, manifest_at: int) -> int:
-        """Where the next transaction lies at the earliest: behind fillers and a marker."""
+        """The first offset of the next transaction at the earliest: behind fillers and a marker."""
         return manifest_at + self.fillers + 2
 
     def committed(self, manifest_at: int) -> None:
-        """The transaction is in the log, up to its manifest; the marker of its end follows."""
+        """Note that the transaction is committed, with its manifest here; a marker follows."""
         self._next, self._exact = self._behind(manifest_at), True
         self._careful = max(self._careful - 1, 0)
 
     def aborted(self) -> None:
-        """It was rolled back; its records lie in the log nevertheless."""
+        """Note that it was rolled back; its records still lie in the log."""
         self._exact = False
 
 
 def _parts(
     rows: Mapping[bytes, bytes | None], room: int
 ) -> list[list[tuple[bytes, bytes | None]]] | None:
-    """Rows in parts that leave a batch room for fillers; None where there is one too large."""
+    """Rows in parts that leave a batch room for fillers; None if a row is too large."""
     parts, left = [list[tuple[bytes, bytes | None]]()], room
     for name, row in rows.items():
         size = len(name) + len(row or b"") + _ROW_BYTES

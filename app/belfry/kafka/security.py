@@ -2,9 +2,9 @@
 
     librdkafka (readers, producers)  ◄── BELFRY_KAFKA__… ──►  aiokafka (membership, a few questions)
 
-Both have to reach the same brokers with the same credentials. A property that changes who is
-trusted, and that the group's client has no counterpart for, is refused by name: ignoring it could
-trust somebody whom the user does not.
+Both have to reach the same brokers with the same credentials. If a property decides which servers
+are trusted, and the group's client has no counterpart for it, it is refused by name: to ignore it
+could mean to trust a server that the user does not trust.
 
     property              librdkafka                        aiokafka
     ssl.ca.location       a file, a folder, or probe        SSLContext.load_verify_locations
@@ -37,7 +37,7 @@ from cryptography.x509 import load_pem_x509_certificates
 
 from belfry.kafka.oauth_tokens import BadOAuth, OidcTokens
 
-# What both clients speak.
+# Mechanisms that both clients speak.
 MECHANISMS: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER", "GSSAPI")
 # Properties of OpenSSL that Python's `ssl` cannot set for one connection.
 _WITHOUT_COUNTERPART: Final = (
@@ -48,13 +48,13 @@ _WITHOUT_COUNTERPART: Final = (
     "ssl.providers",
     "ssl.ca.certificate.stores",
 )
-# What librdkafka takes for false.
+# Texts that mean false for librdkafka.
 _FALSE: Final = ("false", "0", "f", "no")
 
 
 class BadSecurity(ValueError):
-    """Properties with which the group's client cannot connect as the others do; the message says
-    which.
+    """Properties with which the group's client cannot connect like the others; the message names
+    them.
     """
 
 
@@ -64,7 +64,7 @@ def group_client_security(properties: Mapping[str, Any]) -> dict[str, Any]:
         {"security.protocol": "SASL_SSL", "sasl.mechanism": "PLAIN", "sasl.username": "me", …}
         ─► {"security_protocol": "SASL_SSL", "ssl_context": …, "sasl_mechanism": "PLAIN", …}
 
-    Reads the files that they name, so it blocks for a moment; raises `BadSecurity`.
+    Reads the named files, so it blocks for a moment; raises `BadSecurity`.
     """
     protocol = str(properties.get("security.protocol", "PLAINTEXT")).upper()
     arguments: dict[str, Any] = {"security_protocol": protocol}
@@ -77,7 +77,7 @@ def group_client_security(properties: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _sasl(properties: Mapping[str, Any]) -> dict[str, Any]:
-    """What aiokafka takes for the login."""
+    """aiokafka's arguments for the login."""
     given = properties.get("sasl.mechanism", properties.get("sasl.mechanisms", "GSSAPI"))
     mechanism = str(given).upper()
     if mechanism not in MECHANISMS:
@@ -122,7 +122,8 @@ def _ssl_context(properties: Mapping[str, Any]) -> ssl.SSLContext:
                 " like it: leave it out, or set it for the whole machine in OpenSSL's own"
                 " configuration."
             )
-    # It checks certificates and host names unless a property says otherwise, as librdkafka does.
+    # The context checks certificates and host names unless a property says otherwise, as librdkafka
+    # does.
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     for step in (_trust, _show, _restrict):
         try:
@@ -138,7 +139,7 @@ def _ssl_context(properties: Mapping[str, Any]) -> ssl.SSLContext:
 
 
 def _named(properties: Mapping[str, Any]) -> str:
-    """Which TLS properties are set, and the values of those that are places of files."""
+    """The TLS properties that are set, and the values of those that are paths of files."""
     given = sorted((name, value) for name, value in properties.items() if name.startswith("ssl."))
     return ", ".join(
         f"{name}={value}" if name.endswith(".location") else name for name, value in given
@@ -154,7 +155,7 @@ def _shown(error: Exception) -> str:
 
 
 def _trust(context: ssl.SSLContext, properties: Mapping[str, Any]) -> None:
-    """Whom the client believes to be a broker."""
+    """Set the authorities that the client trusts."""
     place, text = properties.get("ssl.ca.location"), properties.get("ssl.ca.pem")
     if text:
         context.load_verify_locations(cadata=str(text))
@@ -175,7 +176,7 @@ def _trust(context: ssl.SSLContext, properties: Mapping[str, Any]) -> None:
 
 
 def _show(context: ssl.SSLContext, properties: Mapping[str, Any]) -> None:
-    """What the client shows a broker that asks for a certificate."""
+    """Set the certificate that the client shows a broker."""
     location = properties.get("ssl.certificate.location")
     password = properties.get("ssl.key.password")
     if properties.get("ssl.keystore.location"):
@@ -188,7 +189,7 @@ def _show(context: ssl.SSLContext, properties: Mapping[str, Any]) -> None:
 
 
 def _password(given: Any) -> str:
-    """The key's password; without one OpenSSL would ask for it at the terminal, and wait."""
+    """The key's password; without one OpenSSL would ask for one at the terminal, and wait."""
     if not given:
         raise BadSecurity("The key of ssl.key.location is encrypted: set ssl.key.password.")
     return str(given)
@@ -215,7 +216,7 @@ def _show_texts(context: ssl.SSLContext, properties: Mapping[str, Any], password
 
 
 def _load(context: ssl.SSLContext, chain: bytes, key: Any) -> None:
-    """Take a chain and its key; they pass through a file, in which the key is encrypted."""
+    """Load a chain and its key; they pass through a file, in which the key is encrypted."""
     # OpenSSL loads keys from files only; a reader of the file finds no open key in it.
     once = secrets.token_bytes(32).hex()
     form, locked = PrivateFormat.PKCS8, BestAvailableEncryption(once.encode())

@@ -1,19 +1,19 @@
 """One client for all users of an event loop, with connections of its own for each of them.
 
-    what is shared     who leads what, brokers' addresses, what they can do, TLS, one refresh of it
-    what is not        connections: a broker works on one request of a connection at a time, so a
+    shared             leaders, brokers' addresses and features, TLS, one refresh of these
+    not shared         connections: a broker works on one request of a connection at a time, so a
                        step that waits (for markers, for replicas) would hold up those behind it
 
-Users are the writers of transactions, and the clients that ask for offsets.  Those that reach the
-cluster by other properties have another client.
+Users are the writers of transactions, and the clients that ask for offsets. Users with other
+properties of the cluster have another client.
 
 A client knows the topics that any of its users has asked for.  With 64 partitions and a thousand
 tenants that is one table of their topics instead of 64.  A refresh asks for the topics that are new
-or have moved, and adds the answer to the table.  All of them are asked for when the table is old:
+or have moved, and adds the answer to the table. When the table is old, all topics are asked for:
 with 10 000 topics of four partitions that is 1.5 MB, and 0.4 s to read them.
 
-A client that could not be refreshed is *left*: who has it keeps it, and a user that begins anew
-makes another one, from the addresses of the start.  So brokers that have moved altogether are found
+A client that could not be refreshed is *left*: its users keep it, and a user that begins anew makes
+another one, from the addresses of the start.  So brokers that have moved altogether are found
 again, partition by partition.
 """
 
@@ -39,17 +39,17 @@ from belfry.kafka.security import group_client_security
 
 # Seconds for one request; a step's own deadline comes first.
 REQUEST_S: Final = 30.0
-# Seconds to learn who leads what, and for one broker to tell it.
+# Seconds to learn the leaders, and for one broker's answer about them.
 METADATA_S: Final = 5.0
 LOOK_S: Final = 2.0
-# Topics that are asked for at once.  An answer is read in one go, 20 ms for so many topics of four
-# partitions, and all writers of the loop wait meanwhile.
+# Topics that are asked for at once. An answer is read in one go, which takes 20 ms for this many
+# topics of four partitions, and all writers of the loop wait meanwhile.
 TOGETHER: Final = 500
 AWAY: Final = (KafkaError, OSError, TimeoutError, KeyError, IncompatibleBrokerVersion)
 
 
 class SharedClient:
-    """What users of one event loop know of a cluster; `shared` gives the loop's present one."""
+    """A cluster's metadata for users of one event loop; `shared` gives the loop's present one."""
 
     def __init__(self, properties: Mapping[str, Any]) -> None:
         """`properties` are librdkafka's; raises BadSecurity."""
@@ -65,7 +65,7 @@ class SharedClient:
         self.moved = MovedLeaders()
         self._levels: GatheredRequests[int, str] = GatheredRequests(self._levels_of)
         self._looks: GatheredRequests[None, str] = GatheredRequests(self._learn)
-        # Another broker is asked sooner where a silent one is not waited for twice.
+        # If no request waits twice for a silent broker, another broker is asked sooner.
         self._coordinators: GatheredRequests[int, str] = GatheredRequests(
             self._coordinators_by, share_failures=True
         )
@@ -77,12 +77,12 @@ class SharedClient:
 
     @property
     def works(self) -> bool:
-        """Whether it can still learn who leads what; its own task may have ended by an error."""
+        """Whether it can still learn leaders; its own task may have ended by an error."""
         task = self.client._sync_task  # noqa: SLF001  # it has no other way to tell
         return not self.left and (task is None or not task.done())
 
     async def start(self) -> None:
-        """Connect, once for all; raises ConnectionError where no broker answers."""
+        """Connect, once for all; raises ConnectionError if no broker answers."""
         async with self._starting:
             if self._started:
                 return
@@ -91,16 +91,16 @@ class SharedClient:
             except AWAY as error:
                 raise ConnectionError(named(error)) from error
             if self._ended:
-                # Its last user has left amid that: what came of it is nobody's.
+                # Its last user has left meanwhile, so the client is not needed any more.
                 await self.client.close()
                 raise ConnectionError("closed while it was connected")
             self._started = True
 
     async def refresh(self, topics: Iterable[str] = ()) -> bool:
-        """Ask anew who leads these topics; of all that are followed where none is named.
+        """Ask anew for the leaders of these topics; of all followed topics if none is named.
 
-        What cannot be told stays as it was, and then this is False.  Topics are followed from now
-        on.
+        Without an answer the metadata stay as they were, and the result is False. The topics are
+        followed from now on.
         """
         asked = sorted(topics)
         if not asked:
@@ -110,18 +110,18 @@ class SharedClient:
         return all((await self._looks.ask(None, asked)).values())
 
     async def _learn(self, _of_all: None, topics: Sequence[str]) -> dict[str, bool]:
-        """Ask who leads these topics; of each, whether a broker told it."""
+        """Ask for the leaders of these topics; returns of each whether a broker answered."""
         told = dict.fromkeys(topics, False)
         for start in range(0, len(topics), TOGETHER):
             some = topics[start : start + TOGETHER]
             if not await self._ask(self.client.learn(some)):
-                # The others would be waited for as long each, and a step has a deadline.
+                # Each other request would wait as long, and a step has a deadline.
                 break
             told.update(dict.fromkeys(some, True))
         return told
 
     async def level(self, feature: str) -> int:
-        """The level of a feature that the cluster has switched on, by what a broker says now.
+        """The level of a feature that the cluster has switched on, by a broker's present answer.
 
         Raises ConnectionError.
         """
@@ -136,9 +136,9 @@ class SharedClient:
         return {each: found.finalized.get(each, 0) for each in features}
 
     async def coordinator_of(self, name: str) -> Told:
-        """Who coordinates a transactional id, by what a broker says that is chosen by chance.
+        """The coordinator of a transactional id, as a randomly chosen broker says.
 
-        Users that ask the same broker meanwhile are told by one request.  Raises one of `AWAY`.
+        Users that ask the same broker meanwhile share one request. Raises one of `AWAY`.
         """
         node = self.client.get_random_node()
         if node is None:
@@ -150,7 +150,7 @@ class SharedClient:
         return await coordinators_by(self.client, node, names)
 
     async def _ask(self, look: Awaitable[bool]) -> bool:
-        """Wait for a look, and whether it came to anything; a client whose look fails is left."""
+        """Wait for a lookup; returns whether it had an answer. If it fails, the client is left."""
         try:
             told = await asyncio.wait_for(look, METADATA_S)
         except AWAY:
@@ -159,24 +159,24 @@ class SharedClient:
         return told
 
     def leaders(self, places: Iterable[Where]) -> dict[Where, int]:
-        """Who leads these partitions, as far as is known; those that nobody leads are missing."""
+        """The known leaders of these partitions; partitions without a leader are missing."""
         leads = self.client.cluster.leader_for_partition
         found = {where: leads(TopicPartition(*where)) for where in places}
         return {where: at for where, at in found.items() if at is not None and at >= 0}
 
     def forget(self, topics: Iterable[str]) -> None:
-        """Ask for these topics no more."""
+        """Stop asking for these topics."""
         self._followed.difference_update(topics)
         self.client.follow(self._followed)
 
     def enter(self) -> int:
-        """Use it, until `leave`: the number of the user's connections."""
+        """Use the client, until `leave`; returns the number of the user's connection group."""
         user = next(_NUMBERS)
         self._users.add(user)
         return user
 
     async def leave(self, user: int) -> None:
-        """Close a user's connections; with the last user goes the client."""
+        """Close a user's connections; the last user closes the client."""
         self._users.discard(user)
         if self._users:
             await self.client.close_group(user)
@@ -187,14 +187,14 @@ class SharedClient:
         self._ended = True
         task = self.client._sync_task  # noqa: SLF001  # see `works`
         if task is not None and task.done():
-            # Closing would raise once more what has ended it, and leave connections open.
+            # Closing would raise the task's error once more, and leave connections open.
             self.client._sync_task = None  # noqa: SLF001
         await self.client.close()
 
 
 # aiokafka's own groups of connections have the numbers 0 and 1.
 _NUMBERS: Final = count(100)
-# Of properties, those that say how a cluster is reached.
+# The properties that say how a cluster is reached.
 _WAY: Final = (
     "bootstrap.",
     "metadata.broker.",
@@ -211,7 +211,7 @@ _PRESENT: Final[WeakKeyDictionary[asyncio.AbstractEventLoop, dict[_Way, SharedCl
 
 
 def shared(properties: Mapping[str, Any]) -> SharedClient:
-    """The running loop's client of a cluster; a new one where there is none, or it was left."""
+    """The running loop's client of a cluster; a new one if there is none, or it was left."""
     clients = _PRESENT.setdefault(asyncio.get_running_loop(), {})
     way = frozenset((name, str(each)) for name, each in properties.items() if name.startswith(_WAY))
     present = clients.get(way)

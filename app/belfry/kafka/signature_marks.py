@@ -1,16 +1,16 @@
-"""What the rows of each partition are signed with, told where writers of the changelog cannot.
+"""Marks: the keys that sign each partition's rows, kept out of reach of changelog writers.
 
-A signature by a secret that this worker does not know looks like a stranger's.  A worker that took
-it for one would go on with a state from long ago.  So an owner says what it signs with before it
-does, as the metadata of an offset of a group without members, as anchors are (`anchors.py`):
+A signature by a secret that this worker does not know looks like a stranger's. A worker that took
+it for one would go on with a state from long ago. So an owner marks its key before it signs, by the
+metadata of an offset of a group without members, like anchors (`anchors.py`):
 
     keys       fingerprints of the keys that rows may be signed with, the newest first
     whole      every row is signed with the first of them
     required   an owner has taken unsigned rows for a stranger's
-    near_from  from this offset on, what is signed by content lies in front of fillers: no owner
-               was of a release that writes none.  One that is does not say it
+    near_from  from this offset on, rows signed by content lie in front of fillers: no owner
+               was of a release that writes none. Such a release does not set it
 
-Kafka forgets an offset some days after its last commit, so owners say theirs again every hour.
+Kafka forgets an offset some days after its last commit, so owners commit their marks every hour.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from belfry.kafka.offset_notes import OffsetNotes
 from belfry.settings import SharedSettings
 from belfry.store.signatures import NOWHERE
 
-# How often marks are said again.
+# Milliseconds between two commits of marks.
 RENEW_EVERY_MS: Final = 3_600_000.0
 
 log = structlog.get_logger(__name__)
@@ -34,7 +34,7 @@ log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """What a partition's rows are signed with."""
+    """The keys that sign a partition's rows, and their rules."""
 
     keys: tuple[str, ...] = ()
     whole: bool = False
@@ -42,12 +42,12 @@ class Mark:
     near_from: int = 0
 
     def text(self) -> str:
-        """As it is kept."""
+        """The text that is kept."""
         return orjson.dumps(asdict(self)).decode()
 
 
 NOTHING: Final = Mark()
-# What to do about a mark that is none.
+# What to do about an unreadable mark.
 CHOICE: Final = (
     "Somebody else has committed an offset of this group: take that right away. See that all"
     " workers have each secret that rows are signed with, and delete the group's offset of this"
@@ -56,15 +56,15 @@ CHOICE: Final = (
 
 
 class BadMark(ConnectionError):
-    """A text that is no mark.  Until its owner says it again nobody knows what to believe.
+    """A text that is not a mark. Until the owner writes it again, no rows can be judged.
 
-    It is met where the cluster does not answer: nothing is done, the reason is told, and what was
-    asked is asked again.
+    It is handled like a cluster that does not answer: nothing is done, the reason is logged, and
+    the call is repeated.
     """
 
 
 def mark_of(text: str) -> Mark:
-    """A mark as it was kept; `BadMark` for a text that is none."""
+    """A mark from its kept text; `BadMark` if the text is not a mark."""
     try:
         told = orjson.loads(text)
         keys, near_from = tuple(told["keys"]), told.get("near_from", NOWHERE)
@@ -78,9 +78,9 @@ def mark_of(text: str) -> Mark:
 
 
 class Marks:
-    """Reads and writes marks; ConnectionError where the cluster does not answer.
+    """Reads and writes marks; ConnectionError if the cluster does not answer.
 
-    `read` and `owned` are called by partitions' threads, and `look` by the self-check.
+    Partitions' threads call `read` and `owned`, and the self-check calls `look`.
     """
 
     def __init__(self, notes: OffsetNotes) -> None:
@@ -90,7 +90,7 @@ class Marks:
         self._renewed_ms = 0.0
 
     def read(self, partition: int) -> Mark:
-        """What was said last of a partition; `NOTHING` for nothing."""
+        """The last mark of a partition; `NOTHING` if there is none."""
         text = self._notes.read([partition]).get(partition)
         try:
             return NOTHING if text is None else mark_of(text)
@@ -99,18 +99,18 @@ class Marks:
             raise BadMark(f"{where}: {error}. {CHOICE}") from error
 
     def owned(self, partition: int, mark: Mark) -> None:
-        """Say this of a partition that is owned here, now and again every hour."""
+        """Write this mark of a partition that is owned here, now and again every hour."""
         self._write({partition: mark})
         with self._lock:
             self._owned[partition] = mark
 
     def given_up(self, partition: int) -> None:
-        """This worker owns it no more."""
+        """Stop writing the mark: this worker does not own the partition any more."""
         with self._lock:
             self._owned.pop(partition, None)
 
     def look(self, now_ms: float) -> None:
-        """Say again what is owned here, if it is time; from one thread, often."""
+        """Write the marks of owned partitions again, if it is time; one thread calls it often."""
         with self._lock:
             due = dict(self._owned)
         if not due or now_ms - self._renewed_ms < RENEW_EVERY_MS:
@@ -119,12 +119,10 @@ class Marks:
         try:
             self._write(due)
         except ConnectionError as error:
-            log.warning("what rows are signed with is not said again", reason=str(error))
+            log.warning("marks of signatures are not written again", reason=str(error))
 
     def _write(self, marks: dict[int, Mark]) -> None:
-        """Commit marks as metadata of offsets; raises ConnectionError for the first that is
-        refused.
-        """
+        """Commit marks as metadata of offsets; raises ConnectionError for the first refused one."""
         told = {partition: mark.text() for partition, mark in marks.items()}
         for why in self._notes.write(told).values():
             raise ConnectionError(f"group {self._notes.group}: {why}")

@@ -1,4 +1,4 @@
-"""What makes the steps of a partition true, for each kind of writer, and what it tells of one.
+"""The port of a producer that commits a partition's steps, and its receipt of a step.
 
 There are two writers: `transactions.py` by librdkafka, and belfry's own (`transactions/`).
 
@@ -22,7 +22,7 @@ from belfry.kafka.step_records import OutputTopics
 
 @dataclass(frozen=True, slots=True)
 class ProducerSurroundings:
-    """What every producer of a worker shares."""
+    """The objects that all producers of a worker share."""
 
     output_topics: OutputTopics
     clock: SystemClock
@@ -31,9 +31,12 @@ class ProducerSurroundings:
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
-    """A committed step: the changelog offset after it, and when its manifest was sent,
-    appended (by the broker's clock, None without a manifest) and acknowledged, in epoch ms; the
-    acknowledgement by the monotonic clock as well."""
+    """A committed step: the changelog offset after it, and the instants of its manifest.
+
+    The manifest was sent, appended (by the broker's clock, None without a manifest) and
+    acknowledged at these instants, in epoch ms; the acknowledgement is by the monotonic clock as
+    well.
+    """
 
     next_offset: int
     sent_ms: float
@@ -43,9 +46,9 @@ class Receipt:
 
 
 class StepProducer(Protocol):
-    """What makes the steps of one partition true: one of the two writers.
+    """Commits the steps of one partition: one of the two writers.
 
-    `signer` signs the rows, where workers do, and is given with the partition.
+    `signer` signs the rows, if workers sign; it is set together with the partition.
     """
 
     signer: RowSigner | None
@@ -58,10 +61,10 @@ class StepProducer(Protocol):
         """Fence the former owner; raises Fenced or Unknown."""
 
     def commit(self, effects: Effects) -> Receipt:
-        """Make a sealed step's effects true; raises Aborted, Fenced or Unknown."""
+        """Commit a sealed step's effects; raises Aborted, Fenced or Unknown."""
 
     def serve(self) -> None:
-        """Let its clients tell what waits in them, such as figures; called while nothing commits.
+        """Let its clients report waiting events, such as figures; called while nothing commits.
 
         Returns at once.
         """

@@ -1,11 +1,11 @@
-"""What one step writes, as values: every record, its topic and its place, in order.
+"""The records of one step, as values: each with its topic and its partition, in order.
 
-Made once from a step's effects, whichever client sends it (`transactions.py` by librdkafka,
-`transactions/` by requests of its own):
+They are made once from a step's effects, whichever client sends them (`transactions.py` by
+librdkafka, `transactions/` by requests of its own):
 
     fired ─► letters ─► deliveries ─► refused ─► misrouted ─► usage ─► outcomes ─► rows ─► manifest
 
-A record without a partition goes where Kafka's own partitioner puts its key.
+A record without a partition gets the one that Kafka's own partitioner gives its key.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ class OutputTopics:
     schedules: str
     rejected: str
     lifecycle: str
-    # What Avro records of a topic begin with.
+    # The first bytes of Avro records of a topic.
     lifecycle_head: bytes
     deliveries: str
     deliveries_head: bytes
-    # How many partitions an output topic has.
+    # The number of partitions of an output topic.
     partitions_of: Callable[[str], int]
     metering: str = ""
 
@@ -49,7 +49,7 @@ def place_of(fired: Fired, partitions_of: Callable[[str], int]) -> int | None:
 
 
 def fired_records(fired: Iterable[Fired], output_topics: OutputTopics) -> Iterator[StepRecord]:
-    """Fired events; raises TopicGone where the topic of a group is not there any more."""
+    """Fired events; raises TopicGone if the topic of a group is not there any more."""
     partitions_of = output_topics.partitions_of
     for each in fired:
         topic, key, group, value, headers = each
@@ -76,7 +76,7 @@ def letter_records(effects: Effects) -> Iterator[StepRecord]:
 
 
 def outcome_records(effects: Effects, output_topics: OutputTopics) -> Iterator[StepRecord]:
-    """What became of requests: refused, or on their way to their home; and usage."""
+    """Refused requests, requests on their way to their home, and usage."""
     for rejected in effects.rejected:
         yield output_topics.rejected, None, rejected.key, rejected.value, rejected.headers
     for sent in effects.rerouted:
@@ -87,7 +87,7 @@ def outcome_records(effects: Effects, output_topics: OutputTopics) -> Iterator[S
 
 
 def told_records(effects: Effects, output_topics: OutputTopics) -> Iterator[StepRecord]:
-    """Verdicts and other outcomes that are told of."""
+    """Verdicts and other reported outcomes."""
     topic, head = output_topics.lifecycle, output_topics.lifecycle_head
     for event in effects.lifecycle:
         yield topic, None, *told_record(head, event)
@@ -101,7 +101,7 @@ def told_record(head: bytes, event: Told) -> tuple[bytes, bytes, Headers]:
 
 
 def key_of(event: LifecycleEvent) -> bytes:
-    """The key of an outcome's record: its schedule, whose outcomes keep their order by it."""
+    """The key of an outcome's record: its schedule, so a schedule's outcomes keep their order."""
     return f"{event.tenant}/{event.schedule_id}".encode(errors="replace")
 
 

@@ -1,13 +1,13 @@
-"""What the chart needs of topics and rights: files made from the code, so that both say the same.
+"""Topics and rights for the chart: files made from the code, so that both agree.
 
 ``python -m belfry.kafka.strimzi FOLDER`` writes them.  Names stand as expressions of the chart's
 templates, which puts its values in.
 
     topics.json            configurations by name, without the prefix
-    topics-canary.json     the same of the topics that are there where belfry measures itself
-    topics-metering.json   the same of the topic that is there where usage is counted
+    topics-canary.json     the same of the topics that exist if belfry measures itself
+    topics-metering.json   the same of the topic that exists if usage is counted
     rights.json            `spec.authorization.acls` of the workers' KafkaUser
-    rights-creating.json   the same where workers create their topics
+    rights-creating.json   the same if workers create their topics
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from belfry.settings.checks import HOUR_MS
 # Expressions of Helm's templates, in place of a prefix and a group.
 _PREFIX: Final = "{{ .Values.cluster.topicPrefix }}"
 _APP_ID: Final = "{{ .Values.cluster.appId }}"
-# The chart says how many replicas there are, and so how many have to be in sync.
+# The chart decides the number of replicas, and so the number that has to be in sync.
 _OF_THE_CLUSTER: Final = "min.insync.replicas"
 
 

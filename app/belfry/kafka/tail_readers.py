@@ -1,15 +1,15 @@
 """Consumers that stay connected between looks at the ends of topics, whichever topic is next.
 
 To connect takes longer than to look: a new consumer asks for brokers, opens a connection to each of
-them, and learns who leads what. So a look takes a consumer that an earlier one has left, and leaves
+them, and learns the leaders. So a look takes a consumer that an earlier look has left, and leaves
 it again:
 
     look 1   makes a consumer          120 ms
     look 2   takes it                   15 ms
     look 3   beside look 2: makes one  120 ms     both are kept, `MOST_IDLE` at most
 
-A consumer under which a look fails is closed, and the look is made once more with a new one: a
-consumer that has met a broker's end may stay confused.
+If a look fails, its consumer is closed, and the look is made once more with a new one: a consumer
+may not recover after a broker has ended.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ class TailReaders:
     def look(
         self, topic: str, work: Callable[[TopicTail], R], before: Mapping[int, int] | None = None
     ) -> R:
-        """What `work` makes of the end of a topic, or of what lies before some offsets of it.
+        """The result of `work` for the end of a topic, or for the records before some offsets.
 
-        It may be called a second time, with another tail. Raises ConnectionError and
-        KafkaException where Kafka does not answer.
+        `work` may be called a second time, with another tail. Raises ConnectionError and
+        KafkaException if Kafka does not answer.
         """
         with self._lock:
             idle = self._idle.pop() if self._idle else None
@@ -55,7 +55,7 @@ class TailReaders:
         return self._look(connected(self._properties), topic, work, before)
 
     def record_at(self, topic: str, place: tuple[int, int]) -> Message | None:
-        """The committed record at a place (partition, offset); None where there is none."""
+        """The committed record at a place (partition, offset); None if there is none."""
         partition, end = place[0], place[1] + 1
         work = partial(last_before, partition=partition, end=end)
         return self.look(topic, work, {partition: end})

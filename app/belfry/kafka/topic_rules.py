@@ -1,9 +1,9 @@
-"""What belfry's promises ask of topics, as a table; pure comparisons, no client.
+"""Settings of topics that belfry's promises rest on, as a table; pure comparisons, no client.
 
-A finding is *fatal* where a promise no longer rests on anything, and a risk where it rests on luck.
-Only what `topics.problems` says beside these keeps a worker from starting: an operator who alters a
-topic of a running belfry is told, by the workers' log, `belfry doctor` and `belfry topics check`.
-What promises ask of brokers is in `broker_rules.py`.
+A finding is *fatal* if it breaks a promise, and a risk if the promise then rests on luck. None of
+these keeps a worker from starting, only other findings of `topics.problems` do: an operator who
+alters a topic of a running belfry is told by the workers' log, `belfry doctor` and `belfry topics
+check`. `broker_rules.py` has the same for brokers.
 """
 
 from __future__ import annotations
@@ -16,16 +16,17 @@ from belfry.tenants.topic_names import LETTERS
 HOUR_MS: Final = 3_600_000
 DAY_MS: Final = 24 * HOUR_MS
 MIB: Final = 1024 * 1024
-# Of these a lost record is a lost promise; what is lost of the others is only told less of.
+# A lost record of these topics is a broken promise; a lost record of the others is only lost
+# history.
 KEEPING: Final = frozenset({"schedules", "changelog", "tenants", "deliveries"})
 ANY: Final = -1
 
 
 class TopicProblem(NamedTuple):
-    """Something wrong: where, what it is, and what to do; fatal when a promise breaks.
+    """A problem: its place, its kind, and what to do; fatal when a promise breaks.
 
-    `why` says which promise.  A worker does not start where a problem is fatal and `refuses`.
-    What is not `checked` is no finding: the cluster did not let belfry look.
+    `why` says which promise. A worker does not start if a problem is fatal and `refuses`. A problem
+    that is not `checked` is not a finding: the cluster did not let belfry look.
     """
 
     topic: str
@@ -38,7 +39,7 @@ class TopicProblem(NamedTuple):
 
 
 class Least(NamedTuple):
-    """A setting of some kinds of topics that is a number, and below what it breaks or endangers."""
+    """A numeric setting of some kinds of topics, and the least values for its promise."""
 
     key: str
     kinds: frozenset[str]
@@ -69,28 +70,28 @@ LEASTS: Final = (
         frozenset({"lifecycle"}),
         60_000,
         DAY_MS,
-        "outcomes that nobody has read by then are told to nobody, and histories miss them",
+        "outcomes that no consumer has read by then are lost, and histories miss them",
     ),
     Least(
         "retention.ms",
         frozenset({"rejected", "undelivered", LETTERS}),
         0,
         DAY_MS,
-        "what was refused or given up is gone before somebody looks at it",
+        "refused requests and failed deliveries are gone before somebody looks at them",
     ),
     Least(
         "retention.ms",
         frozenset({"audit"}),
         0,
         30 * DAY_MS,
-        "who changed what is forgotten before somebody asks",
+        "changes and their callers are forgotten before somebody asks",
     ),
     Least(
         "retention.ms",
         frozenset({"metering"}),
         0,
         62 * DAY_MS,
-        "what tenants used is gone before somebody sends the bills",
+        "tenants' usage is gone before somebody sends the bills",
     ),
     Least(
         "delete.retention.ms",
@@ -112,17 +113,18 @@ LEASTS: Final = (
         frozenset({"deliveries", "rejected", "undelivered", LETTERS}),
         0,
         1_000_000,
-        "what does not fit is cut, or rolled back again and again",
+        "records that do not fit are cut, or rolled back again and again",
     ),
 )
-# Kept whole by compaction, or for as long as `retention.ms` says: no other bound may cut in.
+# Kept whole by compaction, or for as long as `retention.ms` says: no other bound may delete
+# records.
 _UNBOUNDED: Final = frozenset({"schedules", "deliveries", "lifecycle", "audit", "metering"})
 
 
 def problems_of(
     kind: str, topic: str, actual: Mapping[str, str | None], replicas: int
 ) -> list[TopicProblem]:
-    """What of a topic's settings endangers a promise; `kind` is its name without the prefix."""
+    """The settings of a topic that endanger a promise; `kind` is its name without the prefix."""
     found = [
         problem
         for least in LEASTS
@@ -137,7 +139,7 @@ def problems_of(
                 f"cleanup.policy is {actual['cleanup.policy']}",
                 _alter(topic, "cleanup.policy", "delete"),
                 fatal=False,
-                why="events of one key replace one another; who reads late misses some",
+                why="events of one key replace one another; a late reader misses some",
                 refuses=False,
             )
         )
@@ -177,8 +179,8 @@ def _unclean(kind: str, topic: str, actual: Mapping[str, str | None]) -> Iterato
             "unclean.leader.election.enable is true; it has to be false",
             _alter(topic, "unclean.leader.election.enable", "false"),
             kind in KEEPING,
-            "a replica that lacks acknowledged records may become leader: they are lost, or what"
-            " fired fires again",
+            "a replica that lacks acknowledged records may become leader: they are lost, or events"
+            " fire again",
             refuses=False,
         )
 
@@ -200,7 +202,7 @@ def _in_sync(
 
 
 def unread(where: str, why: str, grant: str) -> TopicProblem:
-    """Settings that the cluster does not show."""
+    """The problem of settings that the cluster does not show."""
     return TopicProblem(
         where,
         f"its settings could not be checked: {why}",

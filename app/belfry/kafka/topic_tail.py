@@ -14,10 +14,10 @@ soon as it is there, so a stretch of large records takes little memory.
 
     record_at(properties, "belfry.rejected", (1, 7))    # one record, by partition and offset
 
-Who looks often does so by `tail_readers.py`, whose consumers stay connected.
+A caller that looks often uses `tail_readers.py`, whose consumers stay connected.
 
 A stretch of 100 offsets may hold fewer records: offsets of markers, of aborted transactions and of
-what compaction removed have none. Methods block, `stretch` for `STRETCH_S` seconds at most.
+compacted records have none. Methods block, `stretch` for `STRETCH_S` seconds at most.
 """
 
 from __future__ import annotations
@@ -37,16 +37,17 @@ T = TypeVar("T")
 # Seconds for one answer, and for a stretch to be read.
 REACH_S: Final = 5.0
 STRETCH_S: Final = 10.0
-# Seconds until a partition is asked for again whose leader is another broker by now, or not yet.
+# Seconds until a partition is asked for again after its leader has moved.
 AGAIN_S: Final = 0.1
 MOVED: Final = (
     KafkaError.NOT_LEADER_FOR_PARTITION,
     KafkaError.FENCED_LEADER_EPOCH,
     KafkaError.UNKNOWN_LEADER_EPOCH,
 )
-# Records that are taken from the client at once.
+# The most records that are taken from the client at once.
 BATCH: Final = 200
-# No group is joined and nothing is committed; a partition's end is told, so that a stretch ends.
+# No group is joined and nothing is committed; the client reports a partition's end, so that a
+# stretch ends.
 _PROPERTIES: Final[dict[str, Any]] = {
     "group.id": READERS_GROUP,
     "enable.auto.commit": False,
@@ -54,13 +55,13 @@ _PROPERTIES: Final[dict[str, Any]] = {
     "auto.offset.reset": "earliest",
     "isolation.level": "read_committed",
     "fetch.wait.max.ms": 10,
-    # What is fetched ahead of the reader, in all.
+    # The most bytes that are fetched ahead of the reader, in all.
     "queued.max.messages.kbytes": 8_192,
 }
 
 
 class TopicTail:
-    """Reads one topic from its end backwards; for one thread, and closed after use."""
+    """Reads one topic from its end backwards; one thread uses it, and closes it after use."""
 
     def __init__(
         self,
@@ -69,16 +70,16 @@ class TopicTail:
         before: Mapping[int, int] | None = None,
         consumer: librdkafka.Consumer | None = None,
     ) -> None:
-        """`before` says at which offset of each partition to begin; None: at the end of all.
+        """`before` has the offset of each partition to begin at; None: at the end of all.
 
-        `consumer` is one of `connected`, and stays its owner's; without it, one is made and closed.
-        Raises ConnectionError where Kafka does not answer.  A topic that is not there has no
-        partitions, and one that `before` does not name is not asked for.
+        `consumer` is one of `connected`, and is not closed here; without it, one is made and
+        closed. Raises ConnectionError if Kafka does not answer. A topic that is not there has no
+        partitions, and a partition that `before` does not name is not read.
         """
         self._topic = topic
         self._consumer = connected(properties) if consumer is None else consumer
         self._low: dict[int, int] = {}
-        # The offset before which each partition is still to be read.
+        # The offset of each partition before which records are still to be read.
         self.rest: dict[int, int] = {}
         try:
             for partition in self._partitions():
@@ -102,7 +103,7 @@ class TopicTail:
 
     @property
     def is_over(self) -> bool:
-        """Whether nothing older is kept."""
+        """Whether the topic has no older records."""
         return all(end <= self._low[partition] for partition, end in self.rest.items())
 
     def is_cut(self, partition: int) -> bool:
@@ -112,7 +113,7 @@ class TopicTail:
     def stretch(self, offsets: int, short: Callable[[Message], T]) -> list[T]:
         """The next older `offsets` of each partition, shortened, in no order among partitions.
 
-        Raises ConnectionError where they do not come in time.
+        Raises ConnectionError if they do not come in time.
         """
         until = {partition: end for partition, end in self.rest.items() if self.is_cut(partition)}
         start = {each: max(self._low[each], end - offsets) for each, end in until.items()}
@@ -121,7 +122,7 @@ class TopicTail:
         return found
 
     def since(self, positions: Mapping[int, int], short: Callable[[Message], T]) -> list[T]:
-        """What lies between these offsets and the end of their partitions; raises as `stretch`."""
+        """Records between these offsets and the end of their partitions; raises like `stretch`."""
         start = {each: at for each, at in positions.items() if at < self.rest[each]}
         return self._read(start, {each: self.rest[each] for each in start}, short)
 
@@ -132,7 +133,7 @@ class TopicTail:
     def _read(
         self, start: Mapping[int, int], until: dict[int, int], short: Callable[[Message], T]
     ) -> list[T]:
-        """The records from these offsets on, until those, which are taken out on the way."""
+        """Records from `start` to the offsets in `until`, which loses partitions that are done."""
         if not until:
             return []
         self._consumer.assign(
@@ -148,7 +149,7 @@ class TopicTail:
         return found
 
     def _is_within(self, message: Message, until: dict[int, int]) -> bool:
-        """Whether a record belongs to the stretch; partitions that are through leave `until`."""
+        """Whether a record belongs to the stretch; partitions that are done leave `until`."""
         partition, offset = message.partition(), message.offset()
         error = message.error()
         if error is not None and error.code() != KafkaError._PARTITION_EOF:
@@ -160,13 +161,14 @@ class TopicTail:
         end = until.get(partition)
         if end is None:
             return False
-        # Offsets of markers are no records: what lies beyond the end, or the log's, tells as well.
+        # Offsets of markers have no records: so a record beyond the stretch, or the log's end, ends
+        # it too.
         if error is not None or offset >= end - 1:
             del until[partition]
         return error is None and offset < end
 
     def _partitions(self) -> list[int]:
-        """Partitions of the topic, none where it is not there; raises ConnectionError."""
+        """Partitions of the topic, empty if it is not there; raises ConnectionError."""
         try:
             known = self._consumer.list_topics(self._topic, REACH_S).topics.get(self._topic)
         except KafkaException as error:
@@ -174,14 +176,14 @@ class TopicTail:
         return [] if known is None or known.error is not None else sorted(known.partitions)
 
     def _ends(self, partition: int) -> tuple[int, int]:
-        """First offset and end of a partition, as readers of committed records have them."""
+        """First offset and end of a partition, for readers of committed records."""
         name = TopicPartition(self._topic, partition)
         deadline = machine.monotonic() + REACH_S
         while True:
             try:
                 ends = self._consumer.get_watermark_offsets(name, REACH_S, cached=False)
             except KafkaException as error:
-                # So it is right after a topic was made, and while leaders change.
+                # That happens right after a topic was made, and while leaders change.
                 if error.args[0].code() in MOVED and machine.monotonic() < deadline:
                     machine.sleep(AGAIN_S)
                     continue
@@ -192,15 +194,15 @@ class TopicTail:
 
 
 def connected(properties: Mapping[str, Any]) -> librdkafka.Consumer:
-    """A consumer as tails of topics need it; it connects when it is first asked."""
+    """A consumer for tails of topics; it connects when it is first used."""
     return librdkafka.Consumer({**properties, **_PROPERTIES})
 
 
 def record_at(properties: Mapping[str, Any], topic: str, place: tuple[int, int]) -> Message | None:
-    """The committed record at a place (partition, offset); None where there is none.
+    """The committed record at a place (partition, offset); None if there is none.
 
-    Other partitions are not asked, so it does not matter if nobody leads them. Raises
-    ConnectionError where Kafka does not answer.
+    Other partitions are not asked, so it does not matter if they have no leader. Raises
+    ConnectionError if Kafka does not answer.
     """
     partition, offset = place
     with TopicTail(properties, topic, {partition: offset + 1}) as tail:
@@ -209,7 +211,7 @@ def record_at(properties: Mapping[str, Any], topic: str, place: tuple[int, int])
 
 def last_before(tail: TopicTail, partition: int, end: int) -> Message | None:
     """The record right before an offset at which a tail of one partition was begun."""
-    # `rest` is another one where the log ends before the place, or begins behind it.
+    # `rest` differs if the log ends before the place, or begins behind it.
     if tail.is_over or tail.rest[partition] != end:
         return None
     found = tail.stretch(1, lambda message: message)

@@ -1,7 +1,7 @@
-"""belfry's topics in a cluster: which are missing, how they are created, what is wrong with them.
+"""belfry's topics in a cluster: finds missing ones, creates them, and finds problems.
 
-What they should be is told by `wanted_topics.py`, which compares as well.  Nothing here ever
-changes a topic that exists.
+`wanted_topics.py` has the topics as they should be, and compares. Nothing here ever changes a topic
+that exists.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ from belfry.settings import SharedSettings
 
 REACH_S: Final = 5.0
 CREATE_S: Final = 30.0
-# Seconds between two looks whether new topics can be used: the first, and the longest.
+# Seconds between two looks whether new topics can be used: the first pause, and the longest.
 LOOK_S: Final = 0.05
 LATEST_LOOK_S: Final = 1.0
-# Names that an error tells; how many more there are is said.
+# The most names in an error; it also has the number of all others.
 NAMED: Final = 5
 DENIED: Final = frozenset(
     {
@@ -67,7 +67,7 @@ def missing(admin: AdminClient, settings: SharedSettings) -> list[TopicSpec]:
 def missing_of_tenants(
     admin: AdminClient, settings: SharedSettings, tenants: list[str], letters_of: list[str]
 ) -> list[TopicSpec]:
-    """Topics that are not there yet: inputs of these tenants' own, and of dead letters of those."""
+    """Missing topics of tenants: inputs of their own, and topics of dead letters."""
     cluster = admin.list_topics(timeout=REACH_S)
     brokers = len(cluster.brokers)
     wanted = [tenant_topic_spec(settings.cluster, each, brokers) for each in tenants]
@@ -76,15 +76,15 @@ def missing_of_tenants(
 
 
 def create(admin: AdminClient, settings: SharedSettings) -> list[str]:
-    """Create what is missing; the names of what was created.
+    """Create missing topics; returns the names of created ones.
 
-    Raises KafkaException where the cluster refuses.
+    Raises KafkaException if the cluster refuses.
     """
     return create_topics(admin, missing(admin, settings))
 
 
 def create_topics(admin: AdminClient, specs: list[TopicSpec]) -> list[str]:
-    """Create these topics and wait until they can be used; who comes second finds them there."""
+    """Create these topics, if they are missing, and wait until they can be used."""
     if not specs:
         return []
     new = [
@@ -109,14 +109,14 @@ def create_topics(admin: AdminClient, specs: list[TopicSpec]) -> list[str]:
 
 
 def _wait_usable(admin: AdminClient, specs: list[TopicSpec]) -> None:
-    """The controller knows a topic before the brokers do."""
+    """Wait until topics can be used: the controller knows a topic before the brokers do."""
     deadline = machine.monotonic() + CREATE_S
     waiting, pause_s = {spec.name for spec in specs}, LOOK_S
     while waiting and machine.monotonic() < deadline:
         topics = admin.list_topics(timeout=REACH_S).topics
         waiting = {name for name in waiting if not _usable(topics.get(name))}
         if waiting:
-            # Each look asks for all topics, which takes a broker of thousands a while.
+            # Each look asks for all topics, which takes a broker with thousands of them a while.
             machine.sleep(pause_s)
             pause_s = min(2 * pause_s, LATEST_LOOK_S)
     if waiting:
@@ -186,7 +186,7 @@ def described(future: Any) -> dict[str, str | None] | KafkaException:
 
 
 def tombstones_kept_ms(admin: AdminClient, changelog: str) -> int:
-    """For how long the changelog keeps tombstones: what was away for longer misses deletions."""
+    """How long the changelog keeps tombstones, in ms: older local state misses deletions."""
     config = _configs(admin, [changelog])[changelog]
     told = None if isinstance(config, KafkaException) else config.get("delete.retention.ms")
     return int(told or DAY_MS)

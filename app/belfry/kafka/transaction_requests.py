@@ -1,4 +1,4 @@
-"""Three requests of Kafka's protocol that tell who has a transaction open, and where (KIP-664).
+"""Three requests of Kafka's protocol about open transactions and their producers (KIP-664).
 
 Neither librdkafka nor aiokafka has them, so they are described here in the terms of aiokafka, which
 ships no types:
@@ -9,9 +9,9 @@ ships no types:
     DescribeTransactions   to a coordinator: state, begin and time-out of a transaction
 
 A schema lists the fields in the order of the wire. All three are flexible versions (KIP-482): texts
-and arrays have compact lengths, and behind each structure stand tagged fields, of which belfry
-sends none and skips what it gets. Only version 0 of each is spoken, which every broker from Kafka
-3.0 on understands. `open_transactions.py` asks them, reads the answers, and raises Untold where a
+and arrays have compact lengths, and each structure has tagged fields behind it; belfry sends none
+and skips those that it gets. belfry only uses version 0 of each, which every broker from Kafka 3.0
+on understands. `open_transactions.py` sends the requests, reads the answers, and raises Untold if a
 broker is older.
 """
 
@@ -58,8 +58,8 @@ class _DescribeProducersResponse(Response):  # type: ignore[misc]
                                 ("last_sequence", Int32),
                                 ("last_timestamp_ms", Int64),
                                 ("coordinator_epoch", Int32),
-                                # Offset of the first record of the open transaction; -1 where none
-                                # is open.
+                                # Offset of the first record of the open transaction; -1 if none is
+                                # open.
                                 ("transaction_start", Int64),
                                 _TAGS,
                             ),
@@ -122,7 +122,7 @@ class _DescribeTransactionsResponse(Response):  # type: ignore[misc]
                 ("transactional_id", _TEXT),
                 ("state", _TEXT),
                 ("timeout_ms", Int32),
-                # Epoch ms; -1 where no transaction is under way.
+                # Epoch ms; -1 if no transaction is under way.
                 ("start_ms", Int64),
                 ("producer_id", Int64),
                 ("producer_epoch", Int16),
@@ -148,7 +148,8 @@ class _DescribeTransactionsRequest(RequestStruct):  # type: ignore[misc]
 class DescribeProducers(Request[_DescribeProducersRequest]):  # type: ignore[misc]
     """Asks a leader for the producers of some partitions of one topic.
 
-    It has to be sent to the leader of all of them; another broker answers with an error for each.
+    It has to be sent to the leader of all these partitions; another broker answers with an error
+    for each.
     """
 
     API_KEY: ClassVar[int] = 61
@@ -162,9 +163,9 @@ class DescribeProducers(Request[_DescribeProducersRequest]):  # type: ignore[mis
 
 
 class ListTransactions(Request[_ListTransactionsRequest]):  # type: ignore[misc]
-    """Asks a broker which transactional ids these producers have.
+    """Asks a broker for the transactional ids of these producers.
 
-    A broker knows only those that it coordinates, so each broker is asked.
+    A broker only knows the ids that it coordinates, so each broker is asked.
     """
 
     API_KEY: ClassVar[int] = 66
@@ -180,7 +181,7 @@ class ListTransactions(Request[_ListTransactionsRequest]):  # type: ignore[misc]
 class DescribeTransactions(Request[_DescribeTransactionsRequest]):  # type: ignore[misc]
     """Asks a coordinator about the transactions of these transactional ids.
 
-    Needs the right to describe each of them; one that may not be seen has an error code of its own.
+    It needs the right to describe each of them; a denied one has an error code of its own.
     """
 
     API_KEY: ClassVar[int] = 65

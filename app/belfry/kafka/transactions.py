@@ -1,7 +1,7 @@
 """One transaction per step: fired records, outcomes, forwarded requests, changelog, manifest.
 
-One producer per partition, used by that partition's thread alone.  `open` fences the former owner
-and ends its open transaction.  `commit` tells three ends apart: committed, `Aborted` for certain,
+There is one producer per partition, which only that partition's thread uses. `open` fences the
+former owner and ends its open transaction. `commit` distinguishes committed, `Aborted` for certain,
 and `Unknown`, after which this producer is never used again.
 """
 
@@ -54,7 +54,7 @@ class PartitionProducer:
         self._clock = surroundings.clock
         self._failpoint = surroundings.failpoints.reach
         self._acknowledged: tuple[Message, float, float] | None = None
-        # Signs the rows, where workers do; given with the partition.
+        # Signs the rows, if workers sign; set together with the partition.
         self.signer: RowSigner | None = None
         self._refused: dict[str, str] = {}
         self._refusal: KafkaError | None = None
@@ -62,7 +62,7 @@ class PartitionProducer:
         self.lease = ReadLease()
 
     def connect(self) -> None:
-        """Learn of the cluster ahead of time, so that `open` finds its way at once."""
+        """Learn of the cluster ahead of time, so that `open` needs no lookup."""
         topic = self._output_topics.changelog
         try:
             self._producer.list_topics(topic, CONNECT_S)
@@ -78,7 +78,7 @@ class PartitionProducer:
             raise end_of(error, during="init_transactions") from error
 
     def commit(self, effects: Effects) -> Receipt:
-        """Make a sealed step's effects true in one transaction."""
+        """Commit a sealed step's effects in one transaction."""
         self._acknowledged, self._refused, self._refusal = None, {}, None
         try:
             self._failpoint("S1")
@@ -86,7 +86,7 @@ class PartitionProducer:
             self._produce_outputs(effects)
             self._failpoint("S3")
             sent_ms = self._record(effects)
-            self._see_places()
+            self._check_places()
             if effects.non_transactional:
                 self._non_transactional.settle()
             self._failpoint("S5")
@@ -118,21 +118,21 @@ class PartitionProducer:
             produce(topic, value, key, headers=headers, **placed)
 
     def _produce(self, *args: Any, **options: Any) -> None:
-        """Produce a record; one for which the queue has no room waits until it has."""
+        """Produce a record; if the queue is full, wait until it has room."""
         try:
             self._producer.produce(*args, **options)
         except BufferError:
             produce_in_time(self._producer, partial(self._producer.produce, *args, **options))
 
     def _send_non_transactional(self, effects: Effects) -> list[Fired]:
-        """Send what need not be in the transaction; the fired records that have to be."""
+        """Send records that need not be in the transaction; returns those that have to be in it."""
         non_transactional = effects.non_transactional
         self._non_transactional.send(each for each in effects.fired if each[0] in non_transactional)
         return [each for each in effects.fired if each[0] not in non_transactional]
 
     def _record(self, effects: Effects) -> float:
-        """Put into the transaction what makes this step the partition's next state."""
-        # The manifest was added last, and its acknowledgement gives offset and append time.
+        """Put the changelog's rows into the transaction, which are the partition's next state."""
+        # The manifest is the last row, and its acknowledgement gives offset and append time.
         topic = self._output_topics.changelog
         rows, tombstones, manifest, parts = changelog_rows(effects.rows, self.signer)
         if parts:
@@ -156,8 +156,8 @@ class PartitionProducer:
     def _record_parts(self, parts: list[list[Record]]) -> float:
         """Put rows and fillers into the transaction, each part as one batch.
 
-        What is queued leaves by `flush`: a part is smaller than a batch, and is queued before it
-        could leave for its age.
+        Queued records leave by `flush`: a part is smaller than a batch, and is queued before it
+        could leave because of its age.
         """
         topic, sent_ms = self._output_topics.changelog, 0.0
         produce: Any = self._producer.produce
@@ -175,15 +175,15 @@ class PartitionProducer:
         return sent_ms
 
     def _out_of_order(self) -> None:
-        """Rows came into the queue in several parts, so nobody knows which lies where."""
+        """Note that rows came into the queue in several parts, so their offsets are unknown."""
         if self.signer is not None:
             self.signer.lies_as_signed(None)
             raise Misplaced("the queue was full: rows are not in order")
 
-    def _see_places(self) -> None:
-        """See that signed rows have come to lie where they are believed, before the commit.
+    def _check_places(self) -> None:
+        """Check before the commit that signed rows lie where they are believed.
 
-        What the broker has refused is the commit's to tell.
+        The commit itself reports refusals of the broker.
         """
         if self.signer is None:
             return
@@ -195,14 +195,14 @@ class PartitionProducer:
             raise Misplaced(f"the manifest lies at offset {at}, where it was not expected")
 
     def _on_manifest(self, error: KafkaError | None, message: Message) -> None:
-        # Served before the commit itself is sent, which is what makes the transaction visible.
+        # This is called before the commit itself is sent, which makes the transaction visible.
         self.lease.ends()
         if error is None:
             self._acknowledged = (message, *self._clock.both_ms())
         self._refusal = error
 
     def _on_output(self, error: KafkaError | None, message: Message) -> None:
-        # What was purged was not refused: it was in the same transaction as what was.
+        # A purged record was not refused: it was in the same transaction as a refused one.
         if error is not None and error.code() not in PURGED:
             self._refused[message.topic() or ""] = error.str()
 
@@ -231,7 +231,7 @@ class PartitionProducer:
         try:
             self._producer.abort_transaction(COMMIT_S)
         except KafkaException as second:
-            # Where nothing else was in the transaction, the broker has none that it could abort.
+            # If nothing else was in the transaction, the broker has no transaction to abort.
             end = end_of(second, during="abort_transaction", final=True)
             blocked = isinstance(end, Unknown) and is_blocked(error)
             return Unknown(f"{error}; {end}", blocked=True) if blocked else end
@@ -239,15 +239,15 @@ class PartitionProducer:
         return Aborted(str(error), dict(self._refused), blocked=is_blocked(error))
 
     def _look_for_partition(self, error: KafkaException) -> None:
-        """Learn of partitions that were added since this client looked last: it would only in some
-        minutes, and a step that writes to one of them would fail as long.
+        """Learn of partitions that were added since this client looked last: by itself it would
+        look in some minutes, and until then a step that writes to one of them would fail.
         """
         if error.args[0].code() == KafkaError._UNKNOWN_PARTITION:  # noqa: SLF001  # its name
             with suppress(KafkaException):
                 self._producer.list_topics(self._output_topics.schedules, CONNECT_S)
 
     def serve(self) -> None:
-        """Have figures told that wait in its clients, which would pile up in one that is idle."""
+        """Report figures that wait in its clients; they would pile up in an idle one."""
         self._producer.poll(0)
         self._non_transactional.serve()
 

@@ -1,10 +1,9 @@
-"""Unpacking lz4 and snappy piece by piece; `unpacking.py` does the same for zstd and gzip.
+"""Unpacks lz4 and snappy piece by piece; `unpacking.py` does the same for zstd and gzip.
 
-lz4 comes in frames of blocks, of 4 MiB at most, which stand alone: a broker refuses others.  Of
-snappy there are two forms.  Java's clients send blocks of 32 KiB behind a head of 16 bytes.
-librdkafka sends one block, which says how much it unpacks to.  A large one is cut where one of its
-elements ends: each piece is unpacked behind the 64 KiB before it, which is as far back as snappy's
-compressors refer.
+lz4 comes in frames of blocks of at most 4 MiB, which stand alone: a broker refuses others. Snappy
+has two forms. Java's clients send blocks of 32 KiB behind a head of 16 bytes. librdkafka sends one
+block, which has its unpacked size. A large block is cut at the end of one of its elements: each
+piece is unpacked behind the 64 KiB before it, which is as far back as snappy's compressors refer.
 
     elements │ literal │ copy 64 from 64 back │ copy 64 from 64 back │ … │ literal │
              └──── a piece: 1 MiB unpacked ────┘└──── the next, behind the last 64 KiB ────
@@ -20,7 +19,7 @@ import cramjam
 
 LZ4_MAGIC: Final = 0x184D2204
 XERIAL: Final = b"\x82SNAPPY\0"
-# A block of snappy that unpacks to no more than this is unpacked as a whole.
+# A block of snappy that unpacks to at most this size is unpacked as a whole.
 WHOLE_BYTES: Final = 1024 * 1024
 _XERIAL_HEAD: Final = 16
 _BACK_BYTES: Final = 64 * 1024
@@ -28,9 +27,9 @@ _NUMBER: Final = struct.Struct("<I")
 _BLOCK: Final = struct.Struct(">i")
 # Largest unpacked block, by the number in a frame's head (LZ4 frame format 1.6).
 _LZ4_SIZES: Final = {4: 64 * 1024, 5: 256 * 1024, 6: 1024 * 1024, 7: 4 * 1024 * 1024}
-# Of a frame's flags: the version, blocks that stand alone, and what else is there.
+# Bits of a frame's flags: the version, blocks that stand alone, and optional fields.
 _VERSION, _ALONE, _BLOCK_SUM, _SIZE, _SUM, _DICTIONARY = 0xC0, 0x20, 0x10, 0x08, 0x04, 0x01
-# A block whose length has this bit lies there unpacked.
+# A block whose length has this bit is not packed.
 _STORED: Final = 0x80000000
 
 
@@ -39,11 +38,11 @@ class DamagedBlock(ValueError):
 
 
 def unlz4(packed: memoryview) -> Iterator[bytes | memoryview]:
-    """What was packed as frames of lz4, block by block; DamagedBlock where it was not.
+    """The bytes in frames of lz4, block by block; DamagedBlock if they are not such frames.
 
     A frame is a head (magic, flags, largest block, perhaps the size, a checksum), blocks, each
-    behind its length, a length of 0, and perhaps a checksum. Checksums are not looked at.
-    What a block yields is 4 MiB at most.
+    behind its length, a length of 0, and perhaps a checksum. Checksums are not checked. A block
+    unpacks to at most 4 MiB.
     """
     at = 0
     while at < len(packed):
@@ -64,15 +63,15 @@ def unlz4(packed: memoryview) -> Iterator[bytes | memoryview]:
 
 
 def _unlz4_block(block: memoryview, most: int) -> bytes:
-    """One block, which unpacks to `most` bytes at most."""
+    """One block, which unpacks to at most `most` bytes."""
     room = bytearray(most)
     return bytes(memoryview(room)[: cramjam.lz4.decompress_block_into(block, room, most)])
 
 
 def unsnappy(packed: memoryview) -> Iterator[bytes]:
-    """What was packed by snappy, in either form; DamagedBlock where it was not.
+    """The bytes that snappy packed, in either form; DamagedBlock for other bytes.
 
-    Each part is about a megabyte at most, or one element of it if that is larger.
+    Each part has about a megabyte at most, or is one element if that is larger.
     """
     if bytes(packed[: len(XERIAL)]) != XERIAL:
         yield from _unsnappy_block(packed)
@@ -106,7 +105,7 @@ def _unsnappy_block(block: memoryview) -> Iterator[bytes]:
 
 
 def _length(block: memoryview) -> tuple[int, int]:
-    """How much a block unpacks to, and where its elements begin."""
+    """The unpacked size of a block, and the begin of its elements."""
     size = 0
     for at in range(min(5, len(block))):
         size |= (block[at] & 0x7F) << 7 * at
@@ -116,9 +115,9 @@ def _length(block: memoryview) -> tuple[int, int]:
 
 
 def _piece(block: memoryview, at: int) -> tuple[int, int]:
-    """Where so many elements end that they unpack to a megabyte, and to how much.
+    """The end of a piece: of elements that unpack to about a megabyte; and their unpacked size.
 
-    An element is a literal or a copy; its first byte, the tag, says which by its last two bits
+    An element is a literal or a copy: the last two bits of its first byte, the tag, say which
     (snappy's format description). Nothing is unpacked here.
     """
     end, made = len(block), 0
@@ -147,8 +146,8 @@ def _piece(block: memoryview, at: int) -> tuple[int, int]:
 def _prefixed(before: bytes, more: int) -> bytes:
     """The beginning of a block that unpacks to `before`, and then to so many bytes.
 
-    It is the length as a varint, and a literal that holds `before`: so copies of the elements
-    behind it find what they refer to.
+    It is the length as a varint, and a literal that holds `before`: so copies among the elements
+    behind it find the bytes that they refer to.
     """
     size, head = len(before) + more, bytearray()
     while size > 0x7F:

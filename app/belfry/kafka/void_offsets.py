@@ -1,7 +1,7 @@
-"""Offsets that never held a record for readers: ends of transactions, and what was rolled back.
+"""Offsets that never held a record for readers: ends of transactions, and rolled-back records.
 
-A reader of what is committed sees a hole there, and the same where compaction has removed records.
-The log tells them apart, in its batches as they are stored:
+A reader of committed records sees a hole there, and another one where compaction has removed
+records. The log's batches as they are stored show the difference:
 
     offset    812      813 to 816      817      818 to 820           821
     batch     an end   rolled back     an end   records for readers  (none: removed)
@@ -18,24 +18,24 @@ from belfry.kafka import fetcher
 from belfry.kafka.fetch_position import Fetched, OffsetGone, Where
 from belfry.wire.record_batches import CommittedBatches, RecordBatch, batches_in
 
-# Seconds without the batches in question, after which the brokers count as silent.
+# Seconds without the expected batches, after which the brokers count as silent.
 ANSWER_S: Final = 30.0
-# Of one answer: a hole is small mostly.
+# The most bytes of one answer: a hole is mostly small.
 ANSWER_BYTES: Final = 256 * 1024
 
 
 class VoidOffsets:
-    """Looks at holes in logs; used by one thread, and closed after use."""
+    """Looks at holes in logs; one thread uses it, and closes it after use."""
 
     def __init__(self, properties: Mapping[str, Any], wait_s: float = ANSWER_S) -> None:
-        """`properties` are librdkafka's; nothing connects before there is a hole."""
+        """`properties` are librdkafka's; it only connects when there is a hole."""
         self._fetcher = fetcher.Fetcher(properties, ANSWER_BYTES)
         self._wait_s = wait_s
 
     def all_void(self, where: Where, start: int, end: int) -> bool:
         """Whether each offset from `start` up to before `end` is void; raises ConnectionError.
 
-        An offset that no batch has any more is not: a record may have been there.
+        An offset that no batch has any more is not void: a record may have been there.
         """
         at, deadline_s = start, machine.monotonic() + self._wait_s
         self._fetcher.follow({where: start})
@@ -50,7 +50,7 @@ class VoidOffsets:
                     behind = void_to(_batches(answer), at, end)
                     if behind is None:
                         return False
-                    # What a large step leaves takes many answers.
+                    # The records of a large step take many answers.
                     at, deadline_s = behind, machine.monotonic() + self._wait_s
                 elif machine.monotonic() >= deadline_s:
                     topic, partition = where
@@ -73,9 +73,9 @@ def _batches(answer: Fetched) -> Iterable[tuple[RecordBatch, bool]]:
 
 
 def void_to(batches: Iterable[tuple[RecordBatch, bool]], at: int, end: int) -> int | None:
-    """Up to where all is void from `at` on, as far as `end`; None where something is not.
+    """The offset up to which all is void from `at` on, at most `end`; None if one is not void.
 
-    Batches come with whether they have records for readers.
+    Each batch comes with whether it has records for readers.
     """
     for batch, counts in batches:
         if batch.next_offset <= at:

@@ -1,9 +1,9 @@
-"""belfry's topics as they should be, and what is wrong with those that exist.
+"""belfry's topics as they should be, and the problems of those that exist.
 
 The topics are a table (`CONFIGS`); `topics_of` makes specifications of it for a cluster of so many
-brokers.  The other functions compare a specification with what Kafka says of a topic.  A difference
-is only reported, for an operator may have good reasons, and only what makes a promise untrue is
-called fatal.  `topics.py` asks the cluster, and creates what is missing.
+brokers. The other functions compare a specification with Kafka's description of a topic. A
+difference is only reported, because an operator may have good reasons, and is only fatal if it
+breaks a promise. `topics.py` asks the cluster, and creates missing topics.
 """
 
 from __future__ import annotations
@@ -35,27 +35,27 @@ CONFIGS: Final[dict[str, dict[str, str]]] = {
     "changelog": {
         "cleanup.policy": "compact",
         **_APPEND_TIME,
-        # Recovery reads the whole topic, so garbage is collected early and in small segments.
+        # Recovery reads the whole topic, so it is compacted early and in small segments.
         "min.cleanable.dirty.ratio": "0.2",
         "segment.bytes": str(64 * MIB),
         "segment.ms": str(DAY_MS // 4),
-        # A worker that was away for longer than half of this starts from nothing: the tombstones
-        # it has not seen may be gone.
+        # A worker that was away for longer than half of this starts without local state: tombstones
+        # that it has not seen may be gone.
         "delete.retention.ms": str(DAY_MS),
         # A schedule's row holds a request and a little more.
         "max.message.bytes": str(2 * MIB),
     },
 }
-# There only where belfry measures itself.
+# These topics only exist if belfry measures itself.
 _CANARY_CONFIGS: Final[dict[str, dict[str, str]]] = {
     CANARY_TOPIC: {**_DELETE, "retention.ms": str(DAY_MS)},
     SLO_TOPIC: {"cleanup.policy": "compact,delete", "retention.ms": str(100 * DAY_MS)},
 }
-# There only where usage is counted.
+# This topic only exists if usage is counted.
 _METERING_CONFIGS: Final[dict[str, dict[str, str]]] = {
     "metering": {**_DELETE, "retention.ms": str(400 * DAY_MS)},
 }
-# What a promise rests on; anything else is an operator's choice.
+# The settings that a promise rests on; all others are an operator's choice.
 _FATAL: Final = frozenset({"cleanup.policy", "message.timestamp.type"})
 
 
@@ -84,21 +84,21 @@ def topics_of(
 
 
 def output_topic_spec(cluster: ClusterSettings, topic: str, brokers: int) -> TopicSpec:
-    """A topic that a tenant's events come out on."""
+    """An output topic of a tenant."""
     return _spec(topic, cluster.partitions, brokers, _DELETE)
 
 
 def tenant_topic_spec(cluster: ClusterSettings, tenant: str, brokers: int) -> TopicSpec:
-    """The input topic of one tenant's own: one partition keeps all of its requests in order.
+    """The input topic of one tenant: one partition keeps all of its requests in order.
 
-    What it takes still fits the shared topic with the headers that the hand-over adds.
+    Its largest record still fits the shared topic with the headers that the hand-over adds.
     """
     config = {**CONFIGS["schedules"], "max.message.bytes": str(HANDED_OVER_BYTES)}
     return _spec(f"{cluster.topic_prefix}schedules.{tenant}", 1, brokers, config)
 
 
 def letters_topic_spec(cluster: ClusterSettings, tenant: str, brokers: int) -> TopicSpec:
-    """The topic of one tenant's dead letters; each fits, with the headers that say why."""
+    """The topic of one tenant's dead letters; each letter fits, with the headers that say why."""
     config = {**CONFIGS["rejected"], "max.message.bytes": str(2 * MIB)}
     name = f"{cluster.topic_prefix}{LETTERS}.{tenant}"
     return _spec(name, cluster.partitions, brokers, config)
@@ -106,13 +106,13 @@ def letters_topic_spec(cluster: ClusterSettings, tenant: str, brokers: int) -> T
 
 def _spec(name: str, partitions: int, brokers: int, config: dict[str, str]) -> TopicSpec:
     replication = max(1, min(REPLICATION, brokers))
-    # One replica may be down without stopping writers; with two, either of them.
+    # One replica may be down without stopping writers; with two replicas, either of them.
     in_sync = {"min.insync.replicas": str(max(1, replication - 1))}
     return TopicSpec(name, partitions, replication, {**config, **in_sync})
 
 
 def of_tenants(cluster: ClusterSettings, topics: Iterable[str]) -> dict[str, str]:
-    """Topics of tenants, and of which kind each is; some hundreds at most."""
+    """Topics of tenants, each with its kind; some hundreds at most."""
     kinds = {f"{cluster.topic_prefix}{kind}.": kind for kind in ("fired", "schedules", LETTERS)}
     shared = f"{cluster.topic_prefix}fired"
     found = {
@@ -151,18 +151,19 @@ def replication_problems(spec: TopicSpec, replicas: int, in_sync: int) -> list[T
 
 
 def homes_topic(cluster: ClusterSettings) -> str:
-    """The topic that says how many homes a belfry has that has grown; others have none.
+    """The topic that keeps the number of homes of a belfry that has grown; others lack it.
 
-    It holds no records: its number of partitions is the number of homes.  So it is read with the
-    other metadata, is never compacted away or forgotten, and cannot become less.
+    It holds no records: its number of partitions is the number of homes. So that number is read
+    with the other metadata, is never compacted away or forgotten, and cannot become less.
     """
     return cluster.topic_prefix + HOMES_TOPIC
 
 
 def homes_of(cluster: ClusterSettings, counts: Mapping[str, int]) -> int:
-    """The number of homes by the partitions of all topics; 0 where there is no changelog.
+    """The number of homes by the partitions of all topics; 0 without a changelog.
 
-    That of the changelog is it, unless the belfry has grown (`belfry rebalance grow`).
+    It is the changelog's number of partitions, unless the belfry has grown (`belfry rebalance
+    grow`).
     """
     held = counts.get(cluster.topic_prefix + "changelog", 0)
     return min(held, counts.get(homes_topic(cluster), held))
@@ -171,10 +172,10 @@ def homes_of(cluster: ClusterSettings, counts: Mapping[str, int]) -> int:
 def as_grown(
     specs: Iterable[TopicSpec], cluster: ClusterSettings, counts: Mapping[str, int]
 ) -> list[TopicSpec]:
-    """These topics of a belfry as it is; where it has grown, changelog and input get as many as the
-    other one has.
+    """These topics with the present partitions of a belfry; if it has grown, changelog and input
+    get as many as the larger one has.
 
-    A changelog that was lost and has fewer would leave groups lying where nobody keeps state.
+    If a lost changelog came back with fewer, some groups would lie in partitions without state.
     """
     if homes_topic(cluster) not in counts:
         return list(specs)
@@ -187,7 +188,7 @@ def as_grown(
 
 
 def home_problems(cluster: ClusterSettings, counts: Mapping[str, int]) -> list[TopicProblem]:
-    """Another number of homes than was agreed: schedules would be looked for where they are not."""
+    """Another number of homes than agreed: schedules would be looked for in wrong partitions."""
     changelog, wanted = cluster.topic_prefix + "changelog", cluster.partitions
     if changelog not in counts:
         return []
@@ -202,7 +203,7 @@ def home_problems(cluster: ClusterSettings, counts: Mapping[str, int]) -> list[T
     )
     cure = f"set it to {homes} on all workers"
     if said_by == changelog and homes > wanted:
-        # It has grown, or was altered, and nothing that may be seen says so.
+        # The belfry has grown, or was altered, and no visible topic says which.
         topic = homes_topic(cluster)
         made = f"kafka-topics.sh --create --topic {topic} --partitions {wanted}"
         cure += (
@@ -215,8 +216,9 @@ def home_problems(cluster: ClusterSettings, counts: Mapping[str, int]) -> list[T
 def partition_problems(cluster: ClusterSettings, counts: Mapping[str, int]) -> list[TopicProblem]:
     """Fewer partitions of input than of state: some schedules would have no home to be sent to.
 
-    More of input are fine; they only take requests, which are re-routed.  Where each home has one,
-    the belfry was not given all of its partitions yet: workers start, for that needs them.
+    More partitions of input are fine; they only take requests, which are re-routed. If each home
+    has one, the belfry has not got all of its partitions yet: workers start, because its growth
+    needs them.
     """
     schedules, changelog = (cluster.topic_prefix + name for name in ("schedules", "changelog"))
     given, held = counts.get(schedules), counts.get(changelog)

@@ -1,10 +1,11 @@
 """Day files in their store: written whole and read back once, read whole, listed and removed.
 
-    <folder>/2027-03-01/3-5f0c1b22a9e04d17.day      day, partition, a number that is made up
+    <folder>/2027-03-01/3-5f0c1b22a9e04d17.day      day, partition, a random number
 
-A name is used once, so nothing here is ever written twice, and what is there is whole: an object
-store takes an object whole or not at all, and other file systems get it by way of another name.  It
-is read back before anybody refers to it: a folder that takes files and gives others is found then.
+A name is used once, so no file is ever written twice, and each file is whole: an object store takes
+an object whole or not at all, and in other file systems a file is written under another name and
+then renamed. A file is read back before a row refers to it: so a folder that does not give back the
+same bytes is found in time.
 """
 
 from __future__ import annotations
@@ -21,11 +22,11 @@ from belfry.host.object_store import modified_ms
 from belfry.settings import Settings
 from belfry.store.layout.day_reference import DAY_MS, DayFile, Reference, digest_of
 
-# So long an answer is waited for; then it counts as none, and what was asked is left behind.
+# An answer is waited for this long; then the question counts as failed, and its thread is left.
 ANSWER_S: Final = 60.0
 NAMES: Final = ("BELFRY_DAY_STORE", "BELFRY_DAY_STORE_OPTIONS")
 _NAME: Final = re.compile(r"(\d{1,5})-([0-9a-f]{16})\.day")
-# How a file is called while it is written, where that takes another name.
+# The ending of a file's name while it is written, if that takes another name.
 _PART: Final = ".part"
 _DAY: Final = re.compile(r"\d{4}-\d\d-\d\d")
 _EPOCH: Final = date(1970, 1, 1).toordinal()
@@ -33,11 +34,11 @@ _Answer = TypeVar("_Answer")
 
 
 class NotKept(Exception):
-    """What was read back is not what was written."""
+    """The bytes that were read back are not those that were written."""
 
 
 class StoredDayFile(NamedTuple):
-    """A file as it is listed; `stored_ms` is when by the store's clock, None where it has none."""
+    """A file as it is listed; `stored_ms` is by the store's clock, None if that is unknown."""
 
     file: DayFile
     size: int
@@ -45,7 +46,7 @@ class StoredDayFile(NamedTuple):
 
 
 class UnfinishedFile(NamedTuple):
-    """A file that somebody writes, or that a kill has left behind; `stored_ms` as above."""
+    """A file that a worker is writing, or that a kill has left behind; `stored_ms` as above."""
 
     path: str
     size: int
@@ -53,7 +54,7 @@ class UnfinishedFile(NamedTuple):
 
 
 class Asked(Generic[_Answer]):
-    """A question to the store, in a thread that does not keep the process."""
+    """A question to the store, in a thread that does not keep the process from ending."""
 
     def __init__(self, ask: Callable[[], _Answer], most_s: float = ANSWER_S) -> None:
         self.answer: _Answer | None = None
@@ -65,7 +66,7 @@ class Asked(Generic[_Answer]):
         machine.Thread(target=self._run, name="belfry-day-store", daemon=True).start()
 
     def over(self) -> bool:
-        """Whether there is an answer, or an error, or nobody waits any longer."""
+        """Whether there is an answer, or an error, or the time to wait is over."""
         if self._done.is_set():
             return True
         late = machine.monotonic() >= self._until_s
@@ -81,7 +82,7 @@ class Asked(Generic[_Answer]):
     def _run(self) -> None:
         try:
             answer = self._ask()
-        except Exception as error:  # noqa: BLE001  # told where somebody waits for it
+        except Exception as error:  # noqa: BLE001  # told where the answer is read
             self.error = error
         else:
             self.answer = answer
@@ -99,8 +100,8 @@ class DayStore:
     def write(self, file: DayFile, data: bytes) -> None:
         """Store a file, and see that it is there; raises whatever the file system raises.
 
-        Nobody refers to one that failed, and the next attempt has another name: so what is there
-        of it is removed, or a store that takes files and gives none would fill up.
+        No row refers to a file that failed, and the next attempt has another name. So the rest of
+        it is removed: a store that takes files and gives none back would fill up otherwise.
         """
         path = self.path_of(file)
         try:
@@ -109,7 +110,7 @@ class DayStore:
             else:
                 self._write_aside(path, data)
             if self.read(file) != data:
-                raise NotKept(f"{path} was written, and what is read there is something else")
+                raise NotKept(f"{path} was written, and other bytes are read there")
         except Exception:
             for left in (path,) if self._files.async_impl else (path, path + _PART):
                 with suppress(Exception):
@@ -121,7 +122,7 @@ class DayStore:
         return bytes(self._files.cat_file(self.path_of(file)))
 
     def payloads(self, references: Sequence[Reference]) -> list[bytes]:
-        """The payloads themselves, in their order; raises `NotKept` where one is something else."""
+        """The payloads themselves, in their order; raises `NotKept` if one has other bytes."""
         paths = [self.path_of(each.file) for each in references]
         starts = [each.offset for each in references]
         ends = [each.offset + each.size for each in references]
@@ -139,7 +140,7 @@ class DayStore:
                 yield StoredDayFile(file, each.get("size") or 0, modified_ms(each))
 
     def unfinished(self) -> Iterator[UnfinishedFile]:
-        """Files that are being written, or were when somebody was killed; none in a bucket."""
+        """Files that are being written, or were when a worker was killed; none in a bucket."""
         for day, each in () if self._files.async_impl else self._entries():
             name = _last(each)
             if name.endswith(_PART) and _NAME.fullmatch(name.removesuffix(_PART)):
@@ -147,13 +148,13 @@ class DayStore:
                 yield UnfinishedFile(path, each.get("size") or 0, modified_ms(each))
 
     def remove(self, file: DayFile | UnfinishedFile) -> None:
-        """Remove a file, which somebody else may have done before."""
+        """Remove a file; no error if another process has removed it before."""
         with suppress(FileNotFoundError):
             path = file.path if isinstance(file, UnfinishedFile) else self.path_of(file)
             self._files.rm_file(path)
 
     def path_of(self, file: DayFile) -> str:
-        """Where a file lies."""
+        """The path of a file."""
         return f"{self._folder_of(file.day)}/{file.partition}-{file.number.hex()}.day"
 
     def _folder_of(self, day: int) -> str:
@@ -161,7 +162,7 @@ class DayStore:
         return f"{self._path}/{at:%Y-%m-%d}"
 
     def _write_aside(self, path: str, data: bytes) -> None:
-        """Write a file whole, by way of another name; it is on the disk before it has its own."""
+        """Write a file whole under another name; it is on the disk before it gets its own name."""
         self._files.makedirs(path.rpartition("/")[0], exist_ok=True)
         part = path + _PART
         with self._files.open(part, "wb") as out:
@@ -175,7 +176,7 @@ class DayStore:
             _sync_folders(path)
 
     def _entries(self) -> Iterator[tuple[int, dict[str, Any]]]:
-        """All files in folders of days, with the day."""
+        """All files in the folders of days, each with its day."""
         for folder in sorted(self._listed(self._path), key=_last):
             name = _last(folder)
             if folder.get("type") != "directory" or not _DAY.fullmatch(name):
@@ -195,14 +196,14 @@ class DayStore:
 
 
 def day_store(settings: Settings) -> DayStore | None:
-    """The store of the settings, None where none is set; raises `NoStore`."""
+    """The store of the settings, None if no store is set; raises `NoStore`."""
     if settings.day_store is None:
         return None
     return DayStore(*object_store.opened(settings.day_store, settings.day_store_options, NAMES))
 
 
 def _sync_folders(path: str) -> None:
-    """Have a name on the disk, and that of its folder; raises where it is on none of this host."""
+    """Sync a name to the disk, and that of its folder; raises if no disk of this host has it."""
     for folder in (path.rpartition("/")[0], path.rpartition("/")[0].rpartition("/")[0]):
         opened = os.open(folder, os.O_RDONLY)
         try:

@@ -1,8 +1,8 @@
 """The head of an envelope: the bytes that say which schema reads it, settled for each topic.
 
-Where the registry has no id to write with, or refuses our schema, that tenant is held, and nobody
-else.  A registry that does not answer is left alone for `SILENT_S`: the asker may be a partition's
-thread, which would wait out a time-out for each of its tenants.
+If the registry has no id to write with, or refuses belfry's schema, that tenant is held, and no
+other. A registry that does not answer is not asked again for `SILENT_S`: the caller may be a
+partition's thread, which would wait for a time-out for each of its tenants.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ SILENT_S: Final = 5.0
 
 
 class Envelopes:
-    """Knows the head of tenants' envelopes; used by all partitions' threads.
+    """Knows the head of tenants' envelopes; the threads of all partitions use it.
 
-    `registry` is None where belfry has none; `clock` gives monotonic seconds.
+    `registry` is None if belfry has no registry; `clock` gives monotonic seconds.
     """
 
     def __init__(
@@ -39,10 +39,10 @@ class Envelopes:
         self._silence = (0.0, "")
 
     def head(self, topic: str) -> tuple[bytes, str]:
-        """The head of envelopes on a topic; or nothing, and the reason.
+        """The head of envelopes on a topic; or an empty head, and the reason.
 
-        Without a registry it is the ten bytes of single-object encoding, with one the five of
-        Confluent's format.  Waits for the registry for as long as its client's time-out.
+        Without a registry the head is the ten bytes of single-object encoding, with a registry the
+        five of Confluent's format. Waits for the registry for as long as its client's time-out.
         """
         if self._registry is None:
             return framing.single_object("FiredEvent"), ""

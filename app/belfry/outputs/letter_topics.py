@@ -1,11 +1,11 @@
-"""Topics of dead letters: those that there are, may be written to, and have a leader everywhere.
+"""Topics of dead letters: those that exist, may be written to, and have a leader everywhere.
 
     belfry.dead-letters.shop    there, and belfry may write to it     shop gets its dead letters
     belfry.dead-letters.bank    refused a record a moment ago         left alone for a minute
 
-Nobody has to have one, and belfry makes none by itself: it is the operator's word that this tenant
-is to read its letters.  A letter lies in `belfry.rejected` as well, so no step waits for such a
-topic: one that refuses costs a rolled-back step, and is then left out.
+Such a topic is optional, and belfry never makes one: an operator makes it so that this tenant can
+read its letters. A letter lies in `belfry.rejected` as well, so no step waits for such a topic: if
+one refuses a record, a step is rolled back once, and the topic is then left out.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ class LetterTopics:
         self._register = tenants.topics
         self._prefix = tenants.names.letters
         self._lock = machine.Lock()
-        # Those that refused a record, and until when they are left alone (monotonic seconds).
+        # Topics that refused a record, and until when they are left alone (monotonic seconds).
         self._left_alone: dict[str, float] = {}
-        # Those that were without a leader in the last look.
+        # Topics that were without a leader in the last look.
         self._doubted: set[str] = set()
 
     @property
@@ -44,7 +44,7 @@ class LetterTopics:
         return list(self._register.letters)
 
     def look(self, topics: Mapping[str, Any], now_s: float) -> None:
-        """Take in all topics that there are; asks the cluster about those that are new."""
+        """Take in all topics that exist; asks the cluster about those that are new."""
         there = {
             name: all(partition.leader >= 0 for partition in topic.partitions.values())
             for name, topic in topics.items()
@@ -52,16 +52,16 @@ class LetterTopics:
         }
         before, known = self._register.letters, dict[str, int]()
         for name in before.keys() & there.keys():
-            # Leaders move as brokers stop, so one look without a leader says nothing yet.
+            # Leaders move as brokers stop, so one look without a leader does not count yet.
             if there[name] or name not in self._doubted:
                 known[name] = before[name]
         self._doubted = {name for name in known if not there[name]}
-        new = {name for name, led in there.items() if led} - known.keys() - self._alone(now_s)
+        new = {name for name, led in there.items() if led} - known.keys() - self._left_out(now_s)
         blocked = not_writable(self._admin, new) if new else set[str]()
         known |= dict(largest_records(self._admin, new - blocked))
         with self._lock:
             self._left_alone |= dict.fromkeys(blocked, now_s + PAUSE_S)
-            # One may have refused a record since this look began.
+            # A topic may have refused a record since this look began.
             alone = self._left_alone.keys()
             self._register.letters = {
                 name: most for name, most in known.items() if name not in alone
@@ -69,8 +69,8 @@ class LetterTopics:
         for topic in sorted(blocked):
             _tell(topic, "belfry may not write to it: allow it the operation WRITE")
 
-    def _alone(self, now_s: float) -> set[str]:
-        """Those that are left alone still; those whose time is over may be asked about again."""
+    def _left_out(self, now_s: float) -> set[str]:
+        """The topics that are still left alone; after their time they may be asked about again."""
         with self._lock:
             left = {name: at_s for name, at_s in self._left_alone.items() if at_s > now_s}
             self._left_alone = left

@@ -1,15 +1,15 @@
-"""The thread that makes output topics, and what a tenant that asks for one is told meanwhile.
+"""The thread that makes output topics, and the reasons that tenants are told meanwhile.
 
     a step    want: fired.new is not there ─► in the queue, "its topic is being made" ─► goes on
-    thread    every 0.1 s: the topics whose turn it is, in one request ─► let their tenants go
+    thread    every 0.1 s: the topics whose turn it is, in one request ─► release their tenants
 
-No step waits for a topic.  A tenant gets none where belfry creates none, where another tenant has
-the name first, where it was refused a moment ago, or where unknown tenants have as many as they may
-have; then it is told why.
+No step waits for a topic. A tenant gets no topic if belfry creates none, if another tenant has the
+name first, if the topic was refused a moment ago, or if unknown tenants have as many topics as they
+may have; then the tenant is told why.
 
-From the moment at which a topic is in the queue nobody else can have a name that collides with it.
-Of two workers that ask for such names at once the brokers refuse one; it looks then, and its tenant
-is held with the brokers' reason.  The rate is that of `topic_queue`.
+As soon as a topic is in the queue, no other tenant can have a name that collides with it. If two
+workers ask for such names at once, the brokers refuse one of them; that worker then looks at the
+topics again, and its tenant is held with the brokers' reason. `topic_queue` bounds the rate.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class TopicMaker:
         self._queue = queue
         self._queued = queued
         self._wanted = machine.Event()
-        # When names that may collide may lead to a look again; seconds of the monotonic clock.
+        # From when on names that may collide lead to a look again; seconds of the monotonic clock.
         self._look_at = 0.0
         self._thread = Background("topics", self._make, log, "output topics not made")
 
@@ -63,7 +63,7 @@ class TopicMaker:
         self._thread.start()
 
     def end(self) -> None:
-        """Make no more; does not wait for what is being made."""
+        """Make no more; does not wait for topics that are being made."""
         self._thread.stopping.set()
         self._wanted.set()
 
@@ -77,14 +77,14 @@ class TopicMaker:
         return topic in self._queue
 
     def want(self, absent: dict[str, str]) -> dict[str, str]:
-        """Have topics (by tenant) made; why each tenant has to wait."""
+        """Have topics (by tenant) made; returns why each tenant has to wait."""
         if not self._settings.create_topics:
             return dict.fromkeys(absent, "its topic is missing, and belfry creates none")
         if (
             any("." in name or "_" in name for name in absent)
             and machine.monotonic() >= self._look_at
         ):
-            # Another worker may have made one a moment ago that it collides with.
+            # Another worker may just have made a topic whose name collides with one of these.
             self._look_at = machine.monotonic() + FIRST_PAUSE_S
             self._view.look(machine.monotonic())
         reasons = {name: self._want_one(name, topic) for name, topic in sorted(absent.items())}
@@ -106,16 +106,16 @@ class TopicMaker:
         if not known and self._tenants.topics.is_full():
             return CROWDED_OUT
         self._queue.add(topic, known=known)
-        # From now on nobody else can have a name that collides with it.
+        # From now on no other tenant can have a name that collides with it.
         self._tenants.note_topics([topic])
         return TO_MAKE
 
     def told_before(self, topics: Mapping[str, str], problems: Mapping[str, str]) -> list[str]:
-        """Tenants that were held for a topic which was made by then: nobody tells of it any more.
+        """Tenants that were held for a topic after it was made: no thread releases them any more.
 
         `topics` and `problems` are by tenant.  A partition's thread may take so long from `want` to
-        the hold that the thread which makes topics is done in between.  One that pauses is looked
-        at when its pause is over.
+        the hold that the thread which makes topics is done in between. A tenant that pauses is
+        tried again when its pause is over.
         """
         now_s = machine.monotonic()
         return [
@@ -136,7 +136,7 @@ class TopicMaker:
         self._thread.stopping.wait(MAKE_S)
 
     def make_some(self) -> None:
-        """Make the topics whose turn it is, and let the tenants go that waited for them.
+        """Make the topics whose turn it is, and release the tenants that waited for them.
 
         A topic that could not be made keeps its tenant held, with the broker's reason, and is tried
         again after its pause.
@@ -154,13 +154,13 @@ class TopicMaker:
         finally:
             self._tell(topics, problems)
         if problems:
-            # Perhaps another worker made one that it collides with.
+            # Perhaps another worker made a topic whose name collides with it.
             self._view.look(machine.monotonic())
 
     def _tell(self, topics: Collection[str], problems: Mapping[str, str]) -> None:
-        """Let the tenants of these topics go, or hold them with what was the matter.
+        """Release the tenants of these topics, or hold them with the problem.
 
-        None of the topics is in the queue any more: a tenant that is left out is told by nobody.
+        The topics are not in the queue any more: no thread would release a tenant that is left out.
         """
         waited = [tenant for topic in topics for tenant in self._tenants.on(topic)]
         self._holds.settle(

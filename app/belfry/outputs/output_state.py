@@ -1,17 +1,17 @@
 """Which tenants may fire to which topics, and when those that are held are tried again.
 
-    ready tenant ── kept back ──► held, tried again after 1 s, 2 s, 4 s … 60 s ── let go ──► ready
-                                  └ where a leader is missing: with the look that finds one
+    ready tenant ── kept back ──► held, tried again after 1 s, 2 s, 4 s … 60 s ── released ──► ready
+                                  └ if a leader is missing: with the look that finds one
 
 A step asks once (`covers`), from its partition's thread.  Threads that look at topics change it.
-Each method holds the lock for as long as it takes, and no longer: nobody waits for a broker here.
+Each method holds the lock while it runs, and no method waits for a broker.
 
     12:00:00.000   the topic of `shop` refuses a record        shop is held, its topic closed
     12:00:01       tried again: still refused                  pause 2 s
-    12:00:03       tried again: the right was granted          let go; the next step opens the topic
+    12:00:03       tried again: the right was granted          released; the next step opens it
 
-A *tenant* is ready or held; a *topic* is open where all tenants that fire to it are ready.  Both
-are kept, because a step knows its topics, and a policy or a registry is about a tenant.
+A *tenant* is ready or held; a *topic* is open if all tenants that fire to it are ready. Both are
+kept, because a step knows its topics, and a policy or a registry is about a tenant.
 """
 
 from __future__ import annotations
@@ -42,13 +42,13 @@ class OutputState:
     def covers(self, topics: AbstractSet[str], tenants: AbstractSet[str]) -> bool:
         """Whether all of these topics are open and all of these tenants ready.
 
-        The one question of a step that has nothing new; two comparisons of sets.
+        A step in which nothing is new asks only this; it takes two comparisons of sets.
         """
         with self._lock:
             return topics <= self._open and tenants <= self._ready
 
     def closed(self, topics: AbstractSet[str]) -> AbstractSet[str]:
-        """Those of these topics that are not open."""
+        """The topics, of these, that are not open."""
         with self._lock:
             return topics - self._open
 
@@ -58,39 +58,40 @@ class OutputState:
             return list(self._open)
 
     def open(self, topics: Iterable[str]) -> None:
-        """All tenants of these topics are ready."""
+        """Mark these topics as open: all their tenants are ready."""
         with self._lock:
             self._open.update(topics)
 
     def close(self, topics: Iterable[str]) -> None:
-        """Some tenant of these topics may not be ready any more.
+        """Mark these topics as not open: some tenant of them may not be ready any more.
 
-        A step that fires there looks again; nothing is refused by this alone.
+        A step that fires there checks again; this alone refuses no event.
         """
         with self._lock:
             self._open.difference_update(topics)
 
     def fresh(self, names: Iterable[str]) -> list[str]:
-        """Those of these tenants that are not ready."""
+        """The tenants, of these, that are not ready."""
         with self._lock:
             return [name for name in names if name not in self._ready]
 
     def unready(self, names: Iterable[str]) -> None:
-        """Look at these tenants again before they fire."""
+        """Have these tenants checked again before they fire."""
         with self._lock:
             self._ready.difference_update(names)
 
     def let_go(self, name: str) -> None:
-        """A tenant is ready."""
+        """Mark a tenant as ready."""
         with self._lock:
             self._ready.add(name)
             self._retry.pop(name, None)
 
     def keep_back(self, name: str, topic: str, now_s: float | None, *, grows: bool = True) -> None:
-        """A tenant is held; tried again after a pause from `now_s` on, which doubles each time.
+        """Mark a tenant as held, until a pause from `now_s` on is over, which doubles each time.
 
-        None for `now_s`: the thread that makes its topic will tell, so no pause is needed.  A pause
-        that does not grow is the first one, and so is the next one that does.
+        With None for `now_s` there is no pause: the thread that makes its topic releases it.
+        Without `grows` the pause is the first one again, and the next one that grows starts there
+        too.
         """
         with self._lock:
             self._ready.discard(name)

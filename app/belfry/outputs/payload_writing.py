@@ -1,10 +1,10 @@
-"""Objects on their way to a store, and how long somebody waits for them.
+"""Objects on their way to a store, and how long a caller waits for them.
 
     Writing(write, objects, 0.5) ─► a thread of its own writes
-    over(0.005) ─┬─ True    stored, or failed, or nobody waits any longer (`error` says why)
-                 └─ False   it is still under way
+    over(0.005) ─┬─ True    stored, or failed, or waited for too long (`error` says why)
+                 └─ False   the objects are still under way
 
-What never ends is left behind: the thread does not keep the process.
+A write that never ends is left behind: its thread does not keep the process from ending.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Name = tuple[str, str]
 
 
 class Writing:
-    """Objects on their way to the store, in a thread that does not keep the process."""
+    """Objects on their way to the store, in a thread that does not keep the process from ending."""
 
     def __init__(
         self,
@@ -26,7 +26,7 @@ class Writing:
         objects: dict[Name, bytes],
         most_s: float,
     ) -> None:
-        """They are waited for until `most_s` seconds have passed."""
+        """A caller waits for the objects until `most_s` seconds have passed."""
         self.objects = objects
         self.error: Exception | None = None
         self._write = write
@@ -36,7 +36,7 @@ class Writing:
         machine.Thread(target=self._run, name="belfry-payload-writer", daemon=True).start()
 
     def over(self, wait_s: float = 0.0) -> bool:
-        """Whether they are stored, or nobody waits for them any longer."""
+        """Whether they are stored, or failed, or the time to wait for them is over."""
         if self._done.wait(wait_s):
             return True
         late = machine.monotonic() >= self._until_s
@@ -56,6 +56,6 @@ class Writing:
     def _run(self) -> None:
         try:
             self._write(self.objects)
-        except Exception as error:  # noqa: BLE001  # told where somebody waits for it
+        except Exception as error:  # noqa: BLE001  # told where `error` is read
             self.error = error
         self._done.set()

@@ -1,32 +1,32 @@
-"""Output topics: there before their tenant's first event is, and tenants held whose is not.
+"""Output topics: made before their tenant's first event; tenants without their topic are held.
 
-A record that cannot be produced would roll back the whole step, with everybody else's events in it.
-So topics are made when a tenant's first schedule is accepted, are checked before a step produces,
-and a tenant whose topic is missing or refused is *held*: its events wait in the backlog, with a
-reason, and are tried again with a growing pause.
+A record that cannot be produced would roll back the whole step, with the events of all other
+tenants in it. So topics are made when a tenant's first schedule is accepted, and checked before a
+step produces. A tenant whose topic is missing or refuses records is *held*: its events wait in the
+backlog, with a reason, and are tried again with a growing pause.
 
-    first schedule ─► held, its topic in the queue ─► a thread of its own makes some ─► let go
+    first schedule ─► held, its topic in the queue ─► a thread of its own makes some ─► released
 
-No partition waits while a topic is made, and nobody makes many at once (`making`, `topic_queue`).
+No partition waits while a topic is made, and the rate of new topics is bounded (`making`,
+`topic_queue`).
 
-What a step meets, and what becomes of it:
+A step finds one of these cases:
 
     all topics open                     it is produced
-    a topic that was not looked at      looked at now (a request to the broker), then produced
+    a topic that was not checked        checked now (a request to the broker), then produced
     a topic that is missing             Aborted: the step is rolled back, its tenant is held, and
                                         the next step leaves this tenant's events in the backlog
     the transaction fails on a topic    the same, by `hold`: only the broker knew
 
-The topic that tenants share is open where it can be written to, even where some of them are held:
-they may be a hundred thousand, and a registry that one of them waits for is no matter of the
-others.
+The topic that tenants share is open if it can be written to, even if some of them are held: they
+may be a hundred thousand, and the others do not wait if the registry fails for one of them.
 
 So a tenant with a broken topic costs the others one rolled-back step, and then a look each minute.
 
 Three sorts of threads meet here: partitions' threads (`prepare`, `hold`), the thread of policies
-(`apply`), and two of this room's own, which look at topics and make them.  What is known of topics
-(`topic_view`) is replaced as a whole, so readers need no lock; who is held is told in one place
-(`holding`).
+(`apply`), and two of this room's own, which look at topics and make them. The view of topics
+(`topic_view`) is replaced as a whole, so readers need no lock; one module alone holds tenants and
+releases them (`holding`).
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ log = structlog.get_logger(__name__)
 
 
 class Outputs:
-    """Knows which tenants' topics can be written to; used by all partitions' threads."""
+    """Knows which tenants' topics can be written to; the threads of all partitions use it."""
 
     def __init__(
         self,
@@ -71,7 +71,7 @@ class Outputs:
         queued: Callable[[int], None] | None = None,
         admin: librdkafka.AdminClient | None = None,
     ) -> None:
-        """`watcher` hears of all topics that there are, `queued` how many are yet to be made.
+        """`watcher` is told all topics that exist, `queued` how many are yet to be made.
 
         Any thread may call both; they have to return soon.  `admin` asks the cluster.
         """
@@ -83,25 +83,25 @@ class Outputs:
         self._state = OutputState()
         self._lock = machine.Lock()
         self._looked = 0.0
-        # Why a record to the shared topic was refused, until somebody has looked; empty otherwise.
+        # Why a record to the shared topic was refused, until it is checked again; empty otherwise.
         self._shared_refused = ""
         queue = TopicQueue(settings.new_topics_per_second)
         holds = self._holds = Holds(tenants, self._state, self._envelopes)
         self._view = TopicView(
-            admin, tenants, holds, queue, settings.topic("fired."), watcher or _ignored
+            admin, tenants, holds, queue, settings.topic("fired."), watcher or _ignore
         )
-        # It is asked for each event, so no call is added to that of the view.
+        # The engine asks this for each event, so it is the view's method without a call around it.
         self.partitions_of = self._view.partitions_of
-        # Output topics that there are, by their numbers of partitions: replaced, never changed.
+        # Output topics that exist, by their numbers of partitions: replaced, never changed.
         self.there = lambda: self._view.partitions
-        self._maker = TopicMaker(settings, tenants, holds, self._view, queue, queued or _ignored)
+        self._maker = TopicMaker(settings, tenants, holds, self._view, queue, queued or _ignore)
         failing = "output topics not looked at"
         self._thread = Background("outputs", self._look_now_and_then, log, failing)
 
     def start(self) -> None:
         """Look at the topics that exist, and go on looking; waits for the first look.
 
-        Raises KafkaException where the brokers do not answer.
+        Raises KafkaException if the brokers do not answer.
         """
         self._looked = machine.monotonic()
         self._view.look(self._looked)
@@ -116,14 +116,14 @@ class Outputs:
 
     @property
     def topics(self) -> int:
-        """Number of output topics that there are."""
+        """Number of output topics that exist."""
         return len(self._view.partitions)
 
     def prepare(self, effects: Effects) -> None:
-        """Make sure of the topics of a step's tenants; Aborted if it fires to one that is not.
+        """Make sure of the topics of a step's tenants; Aborted if it fires to one that is missing.
 
-        `effects.tenants` are those for whom a schedule is kept in this step: their topics are made
-        long before the first of these is due.
+        `effects.tenants` are the tenants whose schedules this step stores: their topics are made
+        long before the first of these schedules is due.
         """
         if effects.unframed:
             self._state.unready(effects.unframed)
@@ -150,10 +150,10 @@ class Outputs:
         self._state.open({tenant.topic for tenant in firing} | (closed & {shared}))
 
     def _refuse_unfit(self, names: Iterable[str]) -> None:
-        """Roll a step back that has accepted requests of a tenant which can have no topic.
+        """Roll a step back that has accepted requests of a tenant that cannot have a topic.
 
-        Its name collides with one that was there first, or there is no room for further topics.
-        The same request is refused in the next step, by what is known now.
+        Its name collides with one that was there first, or there is no room for further topics. The
+        same request is refused in the next step, by the facts that are known now.
         """
         tenants = [self._tenants.of(name) for name in names]
         lost = {each.name: each.collides_with for each in tenants if each.collides_with}
@@ -167,7 +167,7 @@ class Outputs:
         """Hold the tenants of topics that refused a record, and of those that are offline.
 
         Kafka tells a producer that it may not write to some topic, but not to which one, so with no
-        names given all open topics are looked at.  Returns whether there is anybody to hold.
+        names given all open topics are checked. Returns whether any tenant was held.
         """
         if not topics:
             self._view.look(machine.monotonic())
@@ -184,8 +184,8 @@ class Outputs:
     def apply(self, effective: EffectivePolicy) -> None:
         """Put a tenant's policy into effect; called by the thread that follows policies.
 
-        The head of its envelopes is there before the first of them is made, and a new topic before
-        it is fired to.  May ask the registry and the broker, and waits for their answers.
+        So the head of its envelopes is known before the first of them is made, and a new topic is
+        there before it is fired to. It may ask registry and broker, and waits for them.
         """
         before = self._tenants.of(effective.policy.tenant)
         topic, found = self._tenants.topic_of(effective), TenantFacts()
@@ -193,7 +193,7 @@ class Outputs:
         if effective.policy.delivery == Delivery.ENVELOPE and not is_framed(before, topic):
             found["envelope_head"], reason = self._envelopes.head(topic)
         if reason:
-            # It is held from the very change on: nothing is made of the two that do not fit.
+            # The tenant is held from the change on: its old head does not fit its new topic.
             found["held"] = reason
         self._state.close({topic, before.topic} - {self._tenants.names.shared})
         tenant = self._tenants.follow(effective, **found)
@@ -214,11 +214,12 @@ class Outputs:
             problems |= self._maker.want({name: topics[name] for name in absent})
             shared = self._tenants.names.shared
             there = {name: topic for name, topic in topics.items() if name not in problems}
-            # Who joins the shared one knows what it takes.
+            # The size of a record of the shared topic may be known from others.
             known = self._tenants.shared_record_bytes and not self._shared_refused
             again = {topic for name, topic in there.items() if self._tenants.of(name).held}
             if self._shared_refused:
-                # A tenant that was met since is not held yet, and would be refused as well.
+                # A tenant that was met since is not held yet, but its records would be refused,
+                # too.
                 again |= {shared} & set(there.values())
             self._view.learn(set(there.values()) - ({shared} if known else set()), again)
             blocked = not_writable(self._admin, again)
@@ -243,5 +244,5 @@ class Outputs:
             self._make_ready(due)
 
 
-def _ignored(_told: object) -> None:
-    """Nobody wants to hear of it."""
+def _ignore(_told: object) -> None:
+    """The default of the two callbacks: does nothing."""

@@ -1,14 +1,14 @@
 """Large payloads as they lie in their store: listed, put aside, put back, removed.
 
-    <folder>/shop/5f/5f0c…             where events of the tenant claim it
-    <folder>/.swept/shop/5f/5f0c…      put aside: nobody has claimed it (no tenant is called so)
+    <folder>/shop/5f/5f0c…             the place where events of the tenant claim it
+    <folder>/.swept/shop/5f/5f0c…      put aside: no event claims it (no tenant has this name)
 
-An object is put aside by a copy and a removal, since stores know no move.  Just before it is
-removed it is looked at again: one that was stored anew meanwhile stays.  Between that look and the
-removal a worker may store it anew all the same.  So nothing is gone with it: what is aside can be
-put back.
+An object is put aside by a copy and a removal, since stores cannot move an object. Just before the
+removal its date is read again: an object that was stored anew meanwhile stays. Between that look
+and the removal a worker may still store it anew. Even then nothing is lost: an object that is aside
+can be put back.
 
-Whatever else lies in the folder is not touched.  What a file system raises is told as `StoreAway`.
+Other files in the folder are not touched. Errors of a file system are raised as `StoreAway`.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ _DIGEST: Final = re.compile("[0-9a-f]{64}")
 
 
 class StoreAway(Exception):
-    """The store refuses, or does not answer; the message says what it said."""
+    """The store refuses, or does not answer; the message has the store's own words."""
 
 
 class StoredPayload(NamedTuple):
-    """An object of a tenant; `stored_ms` is when, by the store's clock, None where it has none."""
+    """An object of a tenant; `stored_ms` is by the store's clock, None if that is unknown."""
 
     tenant: str
     digest: str
@@ -60,7 +60,7 @@ class PayloadFolder:
                     yield from self._on(tenant, shelf)
 
     def heads(self, tenant: str) -> Iterator[bytes]:
-        """The first nine bytes of each object of a tenant, which say how it is encrypted."""
+        """The first nine bytes of each object of a tenant, which say how that is encrypted."""
         for shelf in self._names(f"{self._path}/{tenant}"):
             for each in self._on(tenant, shelf) if _SHELF.fullmatch(shelf) else ():
                 with suppress(FileNotFoundError):
@@ -71,7 +71,7 @@ class PayloadFolder:
             return bytes(self._files.cat_file(self._of(tenant, digest), start=0, end=9))
 
     def stored_ms(self, tenant: str, digest: str) -> float | None:
-        """When an object was stored, as the store says now; None where there is none."""
+        """When an object was stored, as the store says now; None if there is no such object."""
         path = self._of(tenant, digest)
         self._files.invalidate_cache(path.rpartition("/")[0])
         with suppress(FileNotFoundError), _asked():
@@ -79,10 +79,10 @@ class PayloadFolder:
         return None
 
     def take(self, other: PayloadFolder, tenant: str, digest: str) -> None:
-        """Copy an object of another folder here; FileNotFoundError where it is not there."""
+        """Copy an object of another folder here; FileNotFoundError if that folder lacks it."""
         source, path = other._of(tenant, digest), self._of(tenant, digest)
         with _asked():
-            # A store copies by itself, and whole.
+            # An object store copies by itself, and whole.
             if self._files.async_impl:
                 self._files.cp_file(source, path)
                 return
@@ -93,7 +93,7 @@ class PayloadFolder:
             self._files.mv(part, path)
 
     def remove(self, tenant: str, digest: str) -> None:
-        """Remove an object, which somebody else may have done before."""
+        """Remove an object; no error if another process has removed it before."""
         with suppress(FileNotFoundError), _asked():
             self._files.rm_file(self._of(tenant, digest))
 
@@ -111,7 +111,7 @@ class PayloadFolder:
                 yield StoredPayload(tenant, digest, each.get("size") or 0, modified_ms(each))
 
     def _listed(self, path: str) -> list[dict[str, Any]]:
-        """What lies in a folder; nothing of it stays in the file system's memory."""
+        """The entries of a folder; the file system does not cache them."""
         found: list[dict[str, Any]] = []
         self._files.invalidate_cache(path)
         with suppress(FileNotFoundError), _asked():
@@ -121,7 +121,7 @@ class PayloadFolder:
 
 
 class SweptStore:
-    """The folder of a store, and what was put aside of it."""
+    """The folder of a store, and the objects that were put aside from it."""
 
     def __init__(self, files: Any, path: str) -> None:
         """`files` is a file system of fsspec, `path` the folder that workers store in."""
@@ -129,7 +129,7 @@ class SweptStore:
         self.aside = PayloadFolder(files, f"{path}/{ASIDE}")
 
     def put_aside(self, tenant: str, digest: str, before_ms: float) -> bool:
-        """Put an object aside, if it was stored before an instant; whether it is aside now."""
+        """Put an object aside, if it was stored before an instant; returns whether it is aside."""
         if not self._is_old(tenant, digest, before_ms):
             return False
         try:
@@ -143,7 +143,7 @@ class SweptStore:
         return True
 
     def put_back(self, tenant: str, digest: str) -> bool:
-        """Put an object back where it is claimed; whether it was missing there."""
+        """Put an object back where it is claimed; returns whether it was missing there."""
         missing = self.there.stored_ms(tenant, digest) is None
         if missing:
             try:
@@ -163,7 +163,7 @@ class SweptStore:
 
 @contextmanager
 def _asked() -> Iterator[None]:
-    """File systems raise errors of all kinds; that a file is not there is an answer."""
+    """Raise `StoreAway` for errors of all kinds, except FileNotFoundError, which is an answer."""
     try:
         yield
     except FileNotFoundError:

@@ -1,19 +1,20 @@
-"""What a worker asks of the cluster for output topics: to make them, and what they take.
+"""Requests to the cluster for output topics: to make them, and to learn what they accept.
 
-**To make them.**  Anybody may make tenants up where unknown ones are served, and each topic costs
+**To make them.** Any client may make tenants up if unknown ones are served, and each topic costs
 the brokers partitions for good.  So topics are made at a bounded rate, several in one request, and
 a tenant that waits for its topic is held meanwhile.  Topics of tenants with a policy come first.
 
-**What they take**: how large a record, and whether belfry may write there at all.  A topic that the
-cluster does not tell of in time is logged and left out: the next look asks again.
+**What they accept**: how large a record, and whether belfry may write there at all. If the cluster
+does not describe a topic in time, that is logged, and the topic is left out: the next look asks
+again.
 
     rate 5 a second, 20 at once; 60 unknown tenants come at 12:00:00, one known at 12:00:01
     12:00:00     20 topics
     12:00:01     the known one, and 4 others: 5 tokens have come
     12:00:02 …   5 each second
 
-The rate is a token bucket of `AT_ONCE`, or of a second's worth where that is more.  A topic stays
-in the queue while it is made, so that nobody asks for it twice.
+The rate is a token bucket of `AT_ONCE`, or of a second's worth if that is more. A topic stays in
+the queue while it is made, so that it is not asked for twice.
 """
 
 from __future__ import annotations
@@ -56,14 +57,14 @@ class TopicQueue:
     def __init__(self, per_second: float) -> None:
         self._per_second = per_second
         self._lock = machine.Lock()
-        # In the order in which they came: those of tenants with a policy, and all others.
+        # In the order of their arrival: topics of tenants with a policy, and all others.
         self._known: dict[str, None] = {}
         self._unknown: dict[str, None] = {}
         self._tokens = float(AT_ONCE)
         self._filled_s = self._told_s = 0.0
 
     def __len__(self) -> int:
-        """How many wait."""
+        """The number of topics that wait."""
         return len(self._known) + len(self._unknown)
 
     def __contains__(self, topic: str) -> bool:
@@ -71,7 +72,7 @@ class TopicQueue:
         return topic in self._known or topic in self._unknown
 
     def add(self, topic: str, *, known: bool) -> None:
-        """Put a topic in, once; `known` says that its tenant has a policy, so it comes first."""
+        """Put a topic in, once; `known`: its tenant has a policy, so the topic comes first."""
         with self._lock:
             if known:
                 self._unknown.pop(topic, None)
@@ -101,7 +102,7 @@ class TopicQueue:
             )  # fmt: skip
 
     def done(self, topic: str) -> None:
-        """A topic was made, or cannot be."""
+        """Take out a topic that was made, or that cannot be made."""
         with self._lock:
             self._known.pop(topic, None)
             self._unknown.pop(topic, None)
@@ -110,10 +111,10 @@ class TopicQueue:
 def make_topics(
     admin: AdminClient, settings: Settings, topics: list[str]
 ) -> tuple[dict[str, int], dict[str, str]]:
-    """Make output topics, in one request: their numbers of partitions, and why some are not there.
+    """Make output topics, in one request; returns their numbers of partitions, and the failures.
 
-    Where one of them is refused, each is asked for by itself: one bad name, or one right that is
-    missing, keeps no other tenant waiting.  Blocks for up to the time-out of a request each.
+    If one of them is refused, each is asked for by itself: so one bad name, or one missing right,
+    does not keep other tenants waiting.  Blocks for up to the time-out of a request each.
     """
     try:
         brokers = len(admin.list_topics(timeout=ADMIN_S).brokers)
@@ -135,9 +136,9 @@ def make_topics(
 
 
 def largest_records(admin: AdminClient, topics: Iterable[str]) -> Iterator[tuple[str, int]]:
-    """Topics, and the bytes that a record may have in each.
+    """Topics, each with the bytes that a record may have there.
 
-    That is `max.message.bytes` less what a batch takes around a record; blocks while it is asked.
+    That is `max.message.bytes` less the head of a batch; blocks for the request.
     """
     for some in _shares(topics):
         resources = [ConfigResource("topic", topic) for topic in some]
@@ -156,9 +157,9 @@ def largest_records(admin: AdminClient, topics: Iterable[str]) -> Iterator[tuple
 
 
 def not_writable(admin: AdminClient, topics: Iterable[str]) -> set[str]:
-    """Those of these topics that belfry may not write to; blocks while it is asked.
+    """The topics, of these, that belfry may not write to; blocks for the request.
 
-    A cluster without an authorizer tells of no rights, and then none of them is blocked.
+    A cluster without an authorizer tells no rights, and then no topic counts as blocked.
     """
     blocked: set[str] = set()
     for some in _shares(topics):
@@ -177,7 +178,7 @@ def not_writable(admin: AdminClient, topics: Iterable[str]) -> set[str]:
 
 
 def _shares(topics: Iterable[str]) -> Iterator[list[str]]:
-    """These topics, as many at a time as a broker tells of within the time for an answer."""
+    """These topics, as many at a time as a broker describes within the time for an answer."""
     asked = sorted(set(topics))
     for start in range(0, len(asked), TOPICS_AT_ONCE):
         yield asked[start : start + TOPICS_AT_ONCE]

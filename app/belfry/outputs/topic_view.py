@@ -1,6 +1,6 @@
-"""The output topics that there are, as this worker saw them last.
+"""The output topics that exist, as this worker saw them last.
 
-A look asks for all topics of the cluster at once, and tells what changed since the look before:
+A look asks for all topics of the cluster at once, and finds the changes since the look before:
 
     12:00:00   fired.a 3 partitions    fired.b 3 partitions
     12:00:05   fired.a 3 partitions    fired.b 3 partitions, one of them without a leader    fired.c
@@ -8,23 +8,25 @@ A look asks for all topics of the cluster at once, and tells what changed since 
     12:00:06   fired.a 3 partitions    fired.b 3 partitions, the same without a leader
                                        └ lost: its tenants are held
 
-A restart leaves a partition without a leader for a moment, and a held tenant waits for a second or
-two.  So a topic that could be written to is lost once it has been in doubt for a second, however
-often it is looked at, and until then a step waits for the leader, as it does for one that moves.
+A restart of a broker leaves a partition without a leader for a moment, and a held tenant waits for
+a second or two. So a topic that could be written to counts as lost only after it has been in doubt
+for a second, however many looks there are. Until then a step waits for the leader, as it does when
+a leader moves.
 
-New topics are noted in the directory, where they may decide whose a name is, and it is learned how
-large a record they take.  That comes before any request asks, so that one which would not fit is
-refused and not accepted.  It is kept for tenants that are met later: a step that meets one need not
-ask.  It may be old by then, so the thread that looks asks once more soon after:
+New topics are noted in the directory, where they may decide which tenant has a name, and the
+largest record of each is asked for. That happens before any request needs it, so that a request
+that would not fit is refused and not accepted. The size is kept for tenants that are met later: a
+step that meets one need not ask. The size may be old by then, so the thread that looks asks once
+more soon after:
 
-    09:00:00   fired.a is there     it takes 1 MB
-    09:00:30   somebody alters it   nobody tells
-    11:00:00   a step meets `a`     it goes by 1 MB, and does not wait
-    11:00:04   the thread looks     it takes 5 MB
+    09:00:00   fired.a is there     its largest record has 1 MB
+    09:00:30   an admin alters it   belfry is not told
+    11:00:00   a step meets `a`     the step goes by 1 MB, and does not wait
+    11:00:04   the thread looks     its largest record has 5 MB
 
-Topics that are to be made are never told as gone: nobody else may have their names meanwhile.
+Topics that are to be made never count as gone: no other tenant may have their names meanwhile.
 
-What is known is replaced as a whole, so readers need no lock; one look follows another.
+The view is replaced as a whole, so readers need no lock; looks run one after another.
 """
 
 from __future__ import annotations
@@ -50,8 +52,9 @@ DOUBT_S: Final = 1.0
 class TopicView:
     """Output topics by their numbers of partitions; for all threads.
 
-    `leaderless` are topics that are there, and cannot be written to as a whole; `doubted` may be so
-    soon, and were seen without a leader first at these instants (monotonic seconds).
+    `leaderless` are topics that exist, and have a partition without a leader. `doubted` are those
+    that may become so, with the instants at which they were first seen without a leader (monotonic
+    seconds).
     """
 
     def __init__(
@@ -63,7 +66,7 @@ class TopicView:
         prefix: str,
         watcher: Callable[[Mapping[str, Any]], None],
     ) -> None:
-        """Topics that begin with `prefix` are looked at, and those that policies name."""
+        """The view has topics that begin with `prefix`, and those that policies name."""
         self.admin = admin
         self.leaderless: set[str] = set()
         self.doubted: dict[str, float] = {}
@@ -76,7 +79,7 @@ class TopicView:
         self._noted: set[str] = set()
         # Bytes that a record may have, by topic, as brokers said last.
         self._largest: dict[str, int] = {}
-        # Topics of which a step has believed that: what is first is asked for again first.
+        # Topics for which a step has used that size: the first is asked for again first.
         self._believed: deque[str] = deque()
         self.letters = LetterTopics(admin, tenants)
         self._lock = machine.Lock()
@@ -91,7 +94,7 @@ class TopicView:
     def look(self, now_s: float) -> None:
         """Learn which tenants' topics exist, and hold those whose topic has lost a leader.
 
-        `now_s` is monotonic.  Raises KafkaException where the brokers do not answer.
+        `now_s` is monotonic.  Raises KafkaException if the brokers do not answer.
         """
         with self._lock:
             self._look(now_s)
@@ -126,37 +129,37 @@ class TopicView:
         lost = self.partitions.keys() - there.keys()
         new = there.keys() - self.partitions.keys()
         self.partitions = there
-        # Before a request asks: one that would not fit has to be refused, not accepted.
+        # Before a request needs it: a request that would not fit is refused, not accepted.
         self.describe(list(new))
         self._holds.lose(lost, self.leaderless)
 
     def made(self, partitions: dict[str, int]) -> None:
-        """Topics were made just now."""
-        # Other threads go through what there was: it is replaced, never changed.  A look that has
-        # begun before does not know of them.
+        """Add topics that were made just now."""
+        # Other threads iterate over the old view: it is replaced, never changed. A look that has
+        # begun before does not know of these topics.
         with self._lock:
             self.partitions = {**self.partitions, **partitions}
             self._tenants.note_topics(partitions)
             self._noted = self._noted | partitions.keys()
 
     def not_made(self, topics: Iterable[str]) -> None:
-        """Topics could not be made: their names are free again, but for those that are there."""
+        """Free the names of topics that could not be made, except those that exist."""
         with self._lock:
             failed = set(topics) - self.partitions.keys()
             self._tenants.note_topics((), failed)
             self._noted = self._noted - failed
 
     def describe(self, topics: Iterable[str]) -> Collection[str]:
-        """Learn how large a record each topic takes, and of which it was told; blocks meanwhile."""
+        """Ask how large a record each topic accepts; returns the topics with an answer; blocks."""
         told = dict(largest_records(self.admin, topics))
         self._largest = {**self._largest, **told}
         self._note(told)
         return told.keys()
 
     def learn(self, topics: Iterable[str], anew: Collection[str]) -> None:
-        """The same by what was said of them before; asks for those that are new, and for `anew`.
+        """The same by earlier answers; asks only for topics that are new, and for those in `anew`.
 
-        A tenant may be met as its key group comes, and others wait for that step.
+        A step may meet a tenant as its key group arrives, and others wait for that step.
         """
         known = self._largest
         told = {each: known[each] for each in topics if each in known and each not in anew}
@@ -165,9 +168,9 @@ class TopicView:
         self.describe([each for each in topics if each not in told])
 
     def ask_again(self) -> None:
-        """Ask what those topics take of which a step has believed what was said before; blocks.
+        """Ask again for the topics for which a step has used an earlier answer; blocks.
 
-        Those of which nobody tells it now are asked for at the next look.
+        Topics without an answer now are asked for at the next look.
         """
         topics: set[str] = set()
         while self._believed:
@@ -176,7 +179,7 @@ class TopicView:
         self._believed.extend(topics.difference(self.describe(topics)))
 
     def doubt(self, topic: str) -> None:
-        """What a topic takes may be another number by now: it is asked for again when it counts."""
+        """Forget the largest record of a topic, which may have changed; it is asked for again."""
         self._largest = {name: most for name, most in self._largest.items() if name != topic}
 
     def _note(self, told: Mapping[str, int]) -> None:

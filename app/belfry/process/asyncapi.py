@@ -1,11 +1,11 @@
 """`docs/asyncapi.json`: belfry's topics as an AsyncAPI 3.1 document, for people and generators.
 
-Made from what the code makes the topics of (`topics`) and from the schemas themselves, so it cannot
-say anything else than they do.  ``python -m belfry.process.asyncapi > docs/asyncapi.json`` writes
-it (`make docs`); a test compares, and validates it by AsyncAPI's own JSON schema.
+It is made from the same table as the topics (`topics`) and from the schemas themselves, so it
+cannot differ from them.  ``python -m belfry.process.asyncapi > docs/asyncapi.json`` writes it
+(`make docs`); a test compares, and validates it by AsyncAPI's own JSON schema.
 
-Channels and operations are here: which topics there are, and who writes to them.  What lies in them
-is in `asyncapi_messages.py`.
+This module has channels and operations: the topics, and their writers. `asyncapi_messages.py` has
+the records in the topics.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ REPLICATION_OF: Final = 3
 
 
 class Channel(NamedTuple):
-    """What a topic is for, whose it is to write, and what lies in it."""
+    """The purpose of a topic, whether users write to it, and its messages."""
 
     title: str
     description: str
@@ -36,13 +36,13 @@ class Channel(NamedTuple):
 CHANNELS: Final = {
     "schedules": Channel(
         "Requests",
-        "What should be sent, and when. Key = tenant keeps the order of a tenant's requests.",
+        "Events to send, and their instants. Key = tenant keeps the order of a tenant's requests.",
         users_send=True,
         messages=("ScheduleRequest", "HeaderRequest"),
     ),
     "lifecycle": Channel(
         "Verdicts",
-        "What became of requests, occurrences and deliveries.",
+        "Outcomes of requests, occurrences and deliveries.",
         users_send=False,
         messages=("LifecycleEvent",),
     ),
@@ -73,14 +73,14 @@ CHANNELS: Final = {
     ),
     "audit": Channel(
         "Audit log",
-        "Who asked for which change, or for what it has no right to, and what became of it. Key ="
+        "Changes and refused attempts: the caller, the change that it asked for, the result. Key ="
         " tenant.",
         users_send=False,
         messages=("AuditEvent",),
     ),
     "metering": Channel(
         "Usage of tenants",
-        "What each tenant used in each period, where it is counted (BELFRY_METERING_INTERVAL_MS)."
+        "Usage of each tenant in each period, if it is counted (BELFRY_METERING_INTERVAL_MS)."
         " Records of a tenant and period add up. Key = tenant.",
         users_send=False,
         messages=("Usage",),
@@ -105,7 +105,7 @@ FIRED_SHARED: Final = Channel(
 LETTERS: Final = Channel(
     "Dead letters of a tenant",
     "Records that were put back (belfry-retry) and are refused, as in the topic of rejected"
-    " requests, where this topic is there. `retry-attempt` counts the last failure as well.",
+    " requests, if this topic exists. `retry-attempt` counts the last failure as well.",
     users_send=False,
     messages=("RejectedRequest",),
 )

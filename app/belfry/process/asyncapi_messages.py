@@ -1,14 +1,14 @@
-"""What lies in belfry's topics, as messages of an AsyncAPI document.
+"""The records in belfry's topics, as messages of an AsyncAPI document.
 
-    in Avro            every schema of the catalogue: its own JSON, and how its id stands before it
+    in Avro            every schema of the catalogue: its JSON, and the place of its id
     HeaderRequest      a request in headers; the record itself is the event
     FiredPayload       an event as its user gave it, with belfry's headers
     RejectedRequest    a request as received, with headers that say why
     Usage              JSON, which programs for bills read without a registry
 
-Headers of a request come from the table of a request's fields, with the one that puts a record back
-beside them, and counts of usage from the format of its records.  So a field that is added there is
-in the document as well.
+Headers of a request come from the table of a request's fields, with the header that puts a record
+back beside them, and counts of usage from the format of its records. So a field that is added there
+is in the document as well.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from belfry.schedules.retry_rule import HEADER as RETRY
 from belfry.wire import catalogue
 from belfry.wire.metering import COUNTS, FORMAT
 
-# Versions of AsyncAPI's bindings to Kafka, and of what it calls a schema in Avro.
+# Versions of AsyncAPI's bindings to Kafka, and of its format of Avro schemas.
 BINDING: Final = "0.5.0"
 AVRO: Final = "application/vnd.apache.avro;version=1.9.0"
 _TEXT_KEY: Final = {"type": "string"}
 
-# How the value of a header is written, where that is another way than a text's.
+# How the value of a header is written, if it is not simply a text.
 _WRITTEN: Final = {
     Form.INSTANT: " RFC 3339 with offset, or epoch milliseconds.",
     Form.DURATION: " Such as 5m or PT5M, or a number of milliseconds.",
@@ -46,16 +46,16 @@ _FIRED_HEADERS: Final = {
     "belfry-fire-id": "The same for every attempt: deduplicate by it.",
     "belfry-schedule-id": "The schedule.",
     "belfry-scheduled-at": "Nominal instant, RFC 3339 in milliseconds.",
-    "belfry-occurrence": "0, 1, 2 …; -1 for one that TRIGGER or a backfill asked for.",
-    "belfry-schedule-tenant": "Whose schedule it is.",
+    "belfry-occurrence": "0, 1, 2 …; -1 for an extra one, by TRIGGER or a backfill.",
+    "belfry-schedule-tenant": "The schedule's tenant.",
     "belfry-schedule-version": "Version of the schedule that fired.",
 }
 # On some of them.
 _FURTHER_HEADERS: Final = {
-    "belfry-schedule-group": "Its group, where it has one.",
-    "belfry-schedule-type": "Its event type, where it has one.",
-    "belfry-backfill": "On what a backfill fires: the id of its job.",
-    "belfry-source": "topic/partition/offset of the request, where the policy asks for it.",
+    "belfry-schedule-group": "The schedule's group, if it has one.",
+    "belfry-schedule-type": "The schedule's event type, if it has one.",
+    "belfry-backfill": "On events of a backfill: the id of its job.",
+    "belfry-source": "topic/partition/offset of the request, if the policy says so.",
     "belfry-redriven": "On an event that was sent again: name of the redrive, offset of the event.",
 }
 
@@ -70,7 +70,7 @@ _USAGE: Final = {
     "type": "object",
     "required": ["v", "tenant", "from", "until", *COUNTS, "partition"],
     "properties": {
-        "v": {"const": FORMAT, "description": "Another number where a field means something else."},
+        "v": {"const": FORMAT, "description": "Another number if a field has another meaning."},
         "tenant": {"type": "string"},
         "from": _INSTANT,
         "until": _INSTANT,
@@ -80,14 +80,14 @@ _USAGE: Final = {
         },
         "partition": {
             "type": ["integer", "null"],
-            "description": "The partition that counted; null for what a dispatcher delivered.",
+            "description": "The partition that counted; null for deliveries of a dispatcher.",
         },
     },
 }
 
 
 def messages() -> dict[str, Any]:
-    """All messages by name: those in Avro, and those that are something else."""
+    """All messages by name: those in Avro, and all others."""
     avro = {name: _avro(name) for name in sorted(catalogue.names())}
     return {
         **avro,
@@ -119,7 +119,7 @@ def messages() -> dict[str, Any]:
             "bindings": {"kafka": {"bindingVersion": BINDING}},
         },
         "Usage": {
-            "title": "What a tenant used in a period",
+            "title": "Usage of a tenant in a period",
             "contentType": "application/json",
             "payload": _USAGE,
             "bindings": {"kafka": {"key": _TEXT_KEY, "bindingVersion": BINDING}},

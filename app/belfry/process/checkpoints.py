@@ -1,10 +1,10 @@
-"""What makes, serves and restores checkpoints in this worker, made from its settings.
+"""The makers, servers and readers of checkpoints in this worker, made from its settings.
 
     checkpoint_store   checkpoint_peers    this worker
     none               with_store, never   keeps none
-    none               always              keeps them for others, and fetches theirs
-    set                never               sends them to the store, and fetches from there
-    set                with_store, always  both, where workers share a secret
+    none               always              keeps its own for others, and fetches theirs
+    set                never               sends its own to the store, and fetches from there
+    set                with_store, always  both, if workers share a secret
 
 With `with_store`, workers that have a store of checkpoints also fetch them from one another, which
 is quicker.  Without a store they do not, because kept checkpoints take disk: up to the size of the
@@ -40,13 +40,13 @@ def checkpoints_of(
     failpoints: Failpoints,
     group: Group,
 ) -> CheckpointDependencies | None:
-    """What makes and restores checkpoints, where any are kept; None where none are.
+    """The maker and the reader of checkpoints; None if no checkpoints are kept.
 
-    `http_advertised_url` has to be there by now.
+    `http_advertised_url` has to be set by now.
     """
     store, served, peers = checkpoint_store(settings), None, None
     if _for_peers(settings):
-        # A stranger may have joined the group, so only what a worker has signed counts.
+        # A foreign process may have joined the group, so only signed checkpoints count.
         keys = IndexKeys(settings.worker_keys(Purpose.CHECKPOINTS), signs=True, required=True)
         reserve = settings.disk_reserve_mb * MIB
         served = ServedCheckpoints(
@@ -72,7 +72,7 @@ def checkpoints_of(
 def door_of(
     settings: Settings, clock: SystemClock, maker: CheckpointMaker | None
 ) -> CheckpointDoor | None:
-    """What lets other workers fetch what the maker keeps; None where it keeps nothing for them."""
+    """The access of other workers to kept checkpoints; None if none are kept for them."""
     served = None if maker is None else maker.served
     if served is None:
         return None
@@ -81,7 +81,7 @@ def door_of(
 
 
 def _for_peers(settings: Settings) -> bool:
-    """Whether workers keep checkpoints for one another; none without a secret to know them by."""
+    """Whether workers keep checkpoints for one another; never without a secret to sign with."""
     if settings.checkpoint_peers == "with_store" and settings.checkpoint_store is None:
         return False
     return settings.checkpoint_peers != "never" and settings.http_worker_secret is not None

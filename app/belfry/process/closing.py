@@ -1,12 +1,12 @@
-"""The end of a process whose work is done: what hangs while it closes keeps it no longer than so.
+"""The end of a process whose work is done: a part that hangs delays the end only for so long.
 
     12:00:00.500  the worker has left the group: no partition, no store and no transaction is open
     12:00:00.510  history, policies, outputs … are asked to stop, each in a thread of its own
     12:00:00.700  all have: the process ends by itself
     12:00:20.510  one has not, such as a client that waits for a broker: it is named, and left
 
-A tool that restarts workers one by one waits for each of them, and would kill it after a while
-anyway.
+A tool that restarts workers one by one waits for each of them, and would kill a hanging one after a
+while anyway.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from typing import Final, NoReturn
 
 import structlog
 
-# Seconds for what closes to be closed.
+# Seconds in which all parts have to close.
 CLOSE_S: Final = 20.0
 
 log = structlog.get_logger(__name__)
 
 
 def end_now(code: int) -> NoReturn:
-    """End the process with this code, whatever its threads do."""
+    """End the process with this code, even if threads still run."""
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(code)
@@ -41,11 +41,11 @@ async def stopped_once(asked: asyncio.Event, stop: Callable[[], object]) -> None
 async def closed(
     stops: Mapping[str, Callable[[], object]], closing: Mapping[str, Awaitable[object]], code: int
 ) -> None:
-    """Call what stops, each in a thread, and wait for it and for what closes already, by name.
+    """Call all `stops`, each in a thread, and wait for them and for those that close already.
 
-    Each waits for a read that is under way; together they take no longer than one of them.  Where
-    some are not done within `CLOSE_S` the process ends here, with this exit code.  Raises what one
-    of them raises.
+    Each waits for a read that is under way; together they take no longer than the slowest. If some
+    are not done within `CLOSE_S`, the process ends here, with this exit code. Raises an error that
+    one of them raises.
     """
     names = {asyncio.ensure_future(each): name for name, each in closing.items()}
     names |= {asyncio.ensure_future(asyncio.to_thread(each)): name for name, each in stops.items()}

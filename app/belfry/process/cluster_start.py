@@ -1,12 +1,12 @@
-"""What a worker finds in the cluster before it begins: brokers, topics, the registry's schemas.
+"""The checks of a worker before it begins: brokers, topics, the registry's schemas.
 
-It waits for a broker for as long as it takes, makes the topics that are missing where it may, and
-refuses to start on topics that cannot keep its promises.
+It waits for a broker for as long as it takes, makes missing topics if it may, and refuses to start
+on topics that cannot keep belfry's promises.
 
-    what is wrong                            what happens
+    problem                                  what the worker does
     no broker answers                        waits, and says so each second
     no secure connection                     waits, and says what to check: rights may be given
-    a right is missing                       says so, and goes on; refuses where topics are hidden
+    a right is missing                       says so, and goes on; refuses if topics are hidden
     topics are missing                       makes them, or refuses with their names
     topics or brokers break promises         refuses with each problem
     the registry does not answer             waits within its limit, see `registry/startup.py`
@@ -48,29 +48,29 @@ log = structlog.get_logger("belfry")
 
 
 class ClusterState(NamedTuple):
-    """What a worker finds in the cluster before it begins."""
+    """The state of the cluster before a worker begins."""
 
     admin: librdkafka.AdminClient
-    # Kafka's id of the cluster, which the state is compared with.
+    # Kafka's id of the cluster, which is compared with the state.
     cluster_id: str
-    # None where no registry is configured.
+    # None if no registry is configured.
     registry: Registry | None
-    # What lifecycle events and deliveries begin with.
+    # The first bytes of lifecycle events and deliveries.
     frames: startup.Frames
-    # How many partitions hold schedules, as far as this worker knows.
+    # The number of partitions that hold schedules, as far as this worker knows.
     counted: PartitionCount
 
 
 def find(settings: DeliverySettings, awaits: Awaits = str) -> ClusterState:
-    """Look at the cluster, once a broker answers; RefusedToStart where it does not suit.
+    """Look at the cluster, once a broker answers; RefusedToStart if it is not suitable.
 
-    It blocks. Topics may be created by it, and schemas registered where the settings say so.
-    `awaits` hears what is waited for, for `/healthz/ready`.
+    It blocks. It may create topics, and register schemas if the settings say so. `awaits` is told
+    the cause of the waiting, for `/healthz/ready`.
     """
     faults = Faults()
     admin = asker(settings, error_cb=faults)
     cluster_id = _await_cluster(admin, faults, settings.bootstrap_servers, awaits)
-    # What follows takes its time as well, and is not about brokers that do not answer.
+    # The next checks take time as well, but a broker answers now.
     awaits("")
     _rights(admin, settings)
     _topics(admin, settings)
@@ -83,17 +83,17 @@ def find(settings: DeliverySettings, awaits: Awaits = str) -> ClusterState:
 
 
 def asker(settings: DeliverySettings, **more: Any) -> librdkafka.AdminClient:
-    """A client that asks the cluster, and makes nothing by that.
+    """A client that asks the cluster, and creates no topics by that.
 
-    Where brokers create topics by themselves, a question for one by its name would make it: one
-    that was deleted came back, with their settings and not with belfry's.
+    If brokers create topics by themselves, a request for a topic by its name would create it: a
+    deleted one came back, with the brokers' settings and not with belfry's.
     """
     given = {**settings.kafka_properties(), "allow.auto.create.topics": False}
     return librdkafka.AdminClient(given | more)
 
 
 def _say_registry(awaits: Awaits, problem: str) -> None:
-    """Log what the registry lacks; the worker starts all the same."""
+    """Log a problem of the registry; the worker still starts."""
     log.warning("registry", problem=problem)
     awaits(problem)
 
@@ -101,13 +101,13 @@ def _say_registry(awaits: Awaits, problem: str) -> None:
 def _await_cluster(
     admin: librdkafka.AdminClient, faults: Faults, servers: str, awaits: Awaits
 ) -> str:
-    """Cluster id, once a broker answers; who is locked out may be let in by then."""
+    """Cluster id, once a broker answers; a worker without access keeps trying, too."""
     while True:
         try:
             return str(admin.list_topics(timeout=5).cluster_id)
         except KafkaException as error:
             admin.poll(0)
-            # The callback of the client knows the cause; the error of the call is a timeout.
+            # The callback of the client got the cause; the error of the call is only a timeout.
             reason = faults.last or error.args[0].str()
             if faults.locked_out:
                 what, cure = "no secure connection to Kafka", CHECK_SECURITY
@@ -120,21 +120,20 @@ def _await_cluster(
 
 
 def _rights(admin: librdkafka.AdminClient, settings: DeliverySettings) -> None:
-    """Tell of each right that is missing; RefusedToStart where topics cannot be seen without it.
+    """Log each missing right; RefusedToStart if topics cannot be seen without it.
 
-    Less may do for less work, so it is tried with what there is.
+    Fewer rights may be enough for less work, so the worker starts with those that it has.
     """
     for each in lacking.missing_rights(admin, settings):
         if each.hides:
             raise RefusedToStart(
-                f"{each.problem}: whether these topics are there cannot be told. Grant it:"
-                f" {each.cure}"
+                f"{each.problem}: it is unknown whether these topics exist. Grant it: {each.cure}"
             )
         log.error("a right is missing", problem=each.problem, cure=each.cure)
 
 
 def _topics(admin: librdkafka.AdminClient, settings: DeliverySettings) -> None:
-    """Make and check topics; RefusedToStart where some are missing, or cannot keep a promise."""
+    """Make and check topics; RefusedToStart if some are missing, or cannot keep a promise."""
     if settings.create_topics:
         try:
             created = topics.create(admin, settings)
@@ -163,9 +162,9 @@ def _topics(admin: librdkafka.AdminClient, settings: DeliverySettings) -> None:
 def _absent(
     admin: librdkafka.AdminClient, settings: DeliverySettings, patience_s: float
 ) -> list[str]:
-    """Topics that are not there, asked for so long.
+    """Topics that are still missing after some time.
 
-    A broker learns of a new topic a moment later than the one that was asked before.
+    A broker may learn of a new topic a moment later than the broker that made it.
     """
     deadline = machine.monotonic() + patience_s
     while (absent := topics.missing(admin, settings)) and machine.monotonic() < deadline:
@@ -174,9 +173,10 @@ def _absent(
 
 
 def count_partitions(admin: librdkafka.AdminClient, settings: DeliverySettings) -> PartitionCount:
-    """How many homes there are, and how many partitions hold schedules: those of the changelog.
+    """The number of homes, and of partitions that hold schedules: those of the changelog.
 
-    It blocks for 10 s at most. The input may have more partitions than that, and these hold none.
+    It blocks for 10 s at most. The input may have more partitions than that, and these hold no
+    schedules.
     """
     changelog = settings.topic("changelog")
     described = admin.describe_topics(TopicCollection([changelog]))

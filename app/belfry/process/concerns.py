@@ -1,9 +1,9 @@
-"""What is wrong around a worker though its partitions fire: disk, registry, hosts of webhooks,
-the store of large payloads, and schedules that do not fire though their rules say so.
+"""Problems around a worker whose partitions fire: disk, registry, hosts of webhooks, the store of
+large payloads, and schedules that do not fire though their rules say so.
 
-None of it makes the worker unready, since to take it out of a load balancer would help nobody.  So
-each has a metric with an alert, and a sentence among the `warnings` of `/healthz/ready` and
-`/v1/cluster`, from which the page and `belfry doctor` have it.
+None of these makes the worker unready, since it would not help to take it out of a load balancer.
+So each has a metric with an alert, and a sentence among the `warnings` of `/healthz/ready` and
+`/v1/cluster`, which the page and `belfry doctor` show.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from belfry.schedules.instants import format_instant
 from belfry.settings import Settings
 from belfry.telemetry.metrics import Metrics
 
-# Free space is told of when less than so many times the reserve is left.
+# A disk is nearly full if less than so many times the reserve is left.
 NEAR: Final = 2
 
 
 class Concerns:
-    """What others have found around a worker; it looks at nothing itself, so any scrape may ask."""
+    """The findings of other parts around a worker; any scrape may ask, since it checks nothing."""
 
     def __init__(
         self, settings: Settings, opener: PartitionOpener, silent: SilentHosts, disk: DataDisk
@@ -47,7 +47,7 @@ class Concerns:
         return Posting(self._posts, silent_hosts=self._silent.views())
 
     def found(self) -> list[str]:
-        """A sentence for each thing that is wrong, without its full stop."""
+        """A sentence for each problem, without its full stop."""
         disk = self._disk.problem or nearly_full(self._disk, self._reserve_mb)
         sentences = (disk, self._registry(), self._store(), self._silent.sentence())
         return [*filter(None, sentences)]
@@ -79,7 +79,7 @@ class Concerns:
 
 
 def nearly_full(disk: DataDisk, reserve_mb: int) -> str:
-    """The sentence that says that a disk is nearly full; empty where it has enough left."""
+    """The sentence about a disk that is nearly full; empty if enough is left."""
     if disk.free_bytes >= NEAR * reserve_mb * MIB:
         return ""
     return (
@@ -89,7 +89,7 @@ def nearly_full(disk: DataDisk, reserve_mb: int) -> str:
 
 
 def stale_sentence(found: Iterable[StaleSchedules]) -> list[str]:
-    """The sentence that tells of stale schedules of partitions; none where there are none."""
+    """The sentence about stale schedules of partitions; empty if there are no stale schedules."""
     stale = [each for each in found if each.number]
     if not stale:
         return []

@@ -3,7 +3,7 @@
 Two workers in one directory would open the same stores. RocksDB refuses the second one store by
 store; the lock here refuses it as a whole, before anything is opened, and names the process that
 has it. The lock is the kernel's (``flock``), so it is gone with its process however that ends, and
-a file that is left behind locks nobody out.
+a file that is left behind locks no process out.
 
 The state holds payloads and headers of targets, so files are made for this user alone.
 """
@@ -26,16 +26,16 @@ log = structlog.get_logger("belfry")
 class RefusedToStart(Exception):
     """The worker must not run as it is configured; the message says what to do.
 
-    It ends the process with exit code 1, and nothing has been changed by then.
+    The error ends the process with exit code 1, and nothing has been changed by then.
     """
 
 
 @contextmanager
 def only_one_in(folder: Path) -> Iterator[None]:
-    """Hold a data directory for this process alone; nobody else may read it either.
+    """Hold a data directory for this process alone; other users may not read it either.
 
-    Raises `RefusedToStart` where another process has it. What others can read already is told in
-    the log, and left as it is.
+    Raises `RefusedToStart` if another process has it. If other users can read files already, that
+    is logged, and the files stay as they are.
     """
     make_private()
     for problem in close_to_others(folder):

@@ -1,14 +1,14 @@
-"""What a connected worker gives to HTTP, to Faust's table and to its canary.
+"""The parts of a connected worker for HTTP, for Faust's table and for its canary.
 
-They need Kafka, and the port does not: it answers from the first second, and this opens the rest
-behind it as soon as the topics can be read.
+These parts need Kafka, and the port does not: the port answers from the first second, and this
+module opens the parts behind it as soon as the topics can be read.
 
-    12:00:00.0  the port answers: /healthz/live, /metrics; others have to wait
+    12:00:00.0  the port answers: /healthz/live, /metrics; other routes have to wait
     12:00:01.2  topics are there; partitions are being taken over
     12:00:01.2  `belfry-front` opens a writer, and a reader of verdicts, or tries again
     12:00:01.4  `parts.open`: HTTP takes requests and answers reads
 
-The thread ends with that. What was opened has threads of its own, which `stop` ends.
+The thread ends with that. The parts have threads of their own, which `stops` names.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from belfry.tenants.policy import TenantPolicy
 from belfry.wire.accepted import Told
 from belfry.wire.worker_keys import Purpose, first
 
-# How long histories of a tenant without a policy are kept, in ms.
+# The retention of the history of a tenant without a policy, in ms.
 HISTORY_MS: Final = TenantPolicy("").history_ms
 log = structlog.get_logger(__name__)
 
@@ -50,8 +50,8 @@ log = structlog.get_logger(__name__)
 class Front:
     """Opens the parts of HTTP, and closes them.
 
-    `parts` is what routes ask, `frames` is what records begin with, and `history_through` is how
-    batches of lifecycle records reach their reader. Making one starts nothing.
+    `parts` are for the routes, `frames` are the first bytes of records, and batches of lifecycle
+    records go through `history_through` to their reader. The constructor starts nothing.
     """
 
     def __init__(
@@ -80,7 +80,7 @@ class Front:
         asking = CanaryRequests(
             Homes(opener.partitions), frames[0], first(settings.worker_keys(Purpose.CANARY))
         )
-        # Rows of the canary name the process that wrote them, and of two lives of one worker each.
+        # Rows of the canary name the process that wrote them, so two runs of one worker differ.
         run = f"{group.worker}-{int(opener.clock.wall_ms())}"
         place = CanaryPlace(asking, opener.partitions, opener.clock.wall_ms, run)
         self._canary = Canary(settings, place, self._owned, opener.metrics)
@@ -89,7 +89,7 @@ class Front:
         self._thread = Background("front", self._open, log, "HTTP takes no requests yet")
 
     def committed(self, events: Sequence[Told]) -> None:
-        """Outcomes that a partition of this worker has committed: HTTP need not read them back.
+        """Take in outcomes that a partition here has committed: HTTP need not read them back.
 
         It is called by each partition's thread right after its commit, and returns at once.
         """
@@ -101,7 +101,7 @@ class Front:
         return self._parts.traffic.many(self._opener.clock.monotonic_ms() / 1000)
 
     def start(self, owners: Owners) -> None:
-        """Begin to open; returns at once. `owners` are asked for what is owned, again and again."""
+        """Begin to open; returns at once. `owners` give the owned partitions, whenever asked."""
         self._owners = owners
         self._holdings = Holdings(owners, self._opener.tenants, self._opener.partitions)
         self._history.start(self._opener.partitions)
@@ -109,7 +109,7 @@ class Front:
         self._thread.start()
 
     def stops(self) -> dict[str, Callable[[], None]]:
-        """What gives threads and connections back, by name; none waits for another one.
+        """Functions that end threads and connections, by name; none waits for another one.
 
         The canary writes its last rows before it ends.
         """
@@ -121,12 +121,12 @@ class Front:
         }
 
     def _end_requests(self) -> None:
-        # It may be beginning just now.
+        # The requests may be beginning just now.
         self._thread.stop()
         self._request_client.stop()
 
     def _owned(self) -> list[int]:
-        """Homes that this worker owns and takes requests in for."""
+        """Homes that this worker owns, for which it takes requests in."""
         runners = [] if self._owners is None else self._owners.runners()
         homes = self._opener.partitions
         return [r.partition for r in runners if r.epoch is not None and r.partition < homes]
@@ -136,7 +136,7 @@ class Front:
         return [] if self._holdings is None else self._holdings.held()
 
     def _retention_ms(self, tenant: bytes) -> int:
-        """How long a tenant's history is kept, in ms: by its policy, as partitions or their
+        """The retention of a tenant's history, in ms: by its policy, as partitions or their
         follower know it.
         """
         known = self._opener.tenants.known(tenant)
@@ -146,14 +146,14 @@ class Front:
         return HISTORY_MS if effective is None else effective.policy.history_ms
 
     def _open(self) -> object:
-        """A turn of the thread: open all, or raise ConnectionError, so that it is tried again."""
+        """One turn of the thread: open all, or raise ConnectionError and try in the next turn."""
         assert self._holdings is not None
         self._request_client.start()
         self._parts.open(self._opened(self._holdings))
         return END
 
     def _opened(self, holdings: Holdings) -> Open:
-        """What routes are given once all is open."""
+        """The parts for routes, once all are open."""
         return Open(
             self._request_client,
             holdings,
@@ -168,9 +168,9 @@ class Front:
 
 
 def held_partitions(owners: Owners, opener: PartitionOpener) -> HeldPartitions:
-    """The partitions of these owners and standbys; may be looked at from any thread.
+    """The partitions of these owners and standbys; to be read from any thread.
 
-    Faust's table of schedules is made of it: what is held, what is warm, and how to read a row.
+    Faust's table of schedules uses it: the held partitions, the warm ones, and reads of rows.
     """
     holdings = Holdings(owners, opener.tenants, opener.partitions)
 

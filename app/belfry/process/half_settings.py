@@ -1,8 +1,8 @@
-"""Half a configuration: what was meant to protect something, and would not.
+"""Half a configuration: settings that were meant to protect something, and would not.
 
-A secret that was not injected, a certificate without its key: a worker that starts all the same
-leaves open what somebody wanted closed, and nobody notices. So it refuses, and names everything
-that is wrong at once. No message holds the value of a secret.
+If a secret was not injected, or a certificate has no key, a worker that starts anyway is open where
+its operator wanted protection, and nobody notices. So the worker refuses, and names all problems at
+once. No message holds the value of a secret.
 
     BELFRY_HTTP_API_KEYS=                     empty: perhaps a secret was not injected
     BELFRY_CLAIMS=signed, no worker secret    workers could not sign their own requests
@@ -10,8 +10,8 @@ that is wrong at once. No message holds the value of a secret.
     certificate without key                   the port would speak plain HTTP
     keys, 0.0.0.0 and no certificate          keys would travel in plain text
 
-These are contradictions between settings. What a single value may be is checked where it is
-declared, in `belfry.settings`.
+These are contradictions between settings. `belfry.settings` declares each setting and checks its
+value by itself.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from belfry.recovery.checkpoint_store import checkpoint_store
 from belfry.registry.addresses import UNREADABLE, is_readable
 from belfry.settings import DeliverySettings, Settings
 
-# Settings whose absence is something else than an empty value.
+# Settings that may be absent, but not empty.
 _NEVER_EMPTY: Final = (
     "http_api_keys",
     "http_api_keys_file",
@@ -51,7 +51,7 @@ _SHARED: Final = (
     "Give all workers the same secret of 16 characters or more, such as `openssl rand -base64 32`"
     " makes."
 )
-# They mean something beside an issuer alone.
+# They only have a meaning together with an issuer.
 _OIDC: Final = ("oidc_audience", "oidc_jwks_url", "oidc_tenants_claim", "oidc_roles_claim")
 
 
@@ -60,7 +60,7 @@ class HalfConfigured(ValueError):
 
 
 def refuse_half_settings(settings: DeliverySettings) -> None:
-    """Let whole configurations pass; raises `HalfConfigured` with all that is wrong.
+    """Let whole configurations pass; raises `HalfConfigured` with all problems.
 
     It is called before the port opens and before Kafka is asked, so a worker that refuses has
     changed nothing.
@@ -71,13 +71,13 @@ def refuse_half_settings(settings: DeliverySettings) -> None:
 
 
 def half_settings(settings: DeliverySettings) -> str:
-    """Why a worker must not start with these settings, all of it; empty where it may.
+    """All reasons why a worker must not start with these settings; empty if it may.
 
     Reads the certificates and keys that are named, if there are any. Nothing else is opened.
     """
     empty = list(_empty(settings))
     if empty:
-        # Others that depend on an empty setting look wrong as well, so they are not looked at.
+        # Settings that depend on an empty one look wrong as well, so they are not checked.
         return " ".join(empty)
     found = (
         *_kafka(settings),
@@ -92,7 +92,7 @@ def half_settings(settings: DeliverySettings) -> str:
 
 
 def _empty(settings: DeliverySettings) -> Iterator[str]:
-    """Settings that are there and say nothing."""
+    """Settings that are given, but empty."""
     for name in _NEVER_EMPTY:
         value: Any = getattr(settings, name, None)
         if isinstance(value, SecretStr):
@@ -106,9 +106,7 @@ def _empty(settings: DeliverySettings) -> Iterator[str]:
 
 
 def _kafka(settings: DeliverySettings) -> Iterator[str]:
-    """What aiokafka, which carries the group, cannot do with librdkafka's properties of
-    security.
-    """
+    """Properties of security for librdkafka that aiokafka, which carries the group, cannot use."""
     try:
         group_client_security(settings.kafka_properties())
     except BadSecurity as error:
@@ -122,10 +120,10 @@ def _registry(settings: DeliverySettings) -> Iterator[str]:
 
 
 def _signing(settings: DeliverySettings) -> Iterator[str]:
-    """What is to be signed, without a secret to sign with.
+    """Settings that ask for signatures, without a secret to sign with.
 
-    Workers sign what they write for one another and for themselves, so the secret is needed as soon
-    as one of these settings asks for signatures.
+    Workers sign the records that they write for one another and for themselves, so the secret is
+    needed as soon as one of these settings asks for signatures.
     """
     if settings.http_worker_secret_also and not settings.http_worker_secret:
         yield (
@@ -136,7 +134,7 @@ def _signing(settings: DeliverySettings) -> Iterator[str]:
         if settings.claims == "signed":
             yield (
                 "BELFRY_CLAIMS is signed, and BELFRY_HTTP_WORKER_SECRET is not set: workers write"
-                " requests themselves (retries of deliveries, what comes over HTTP), and have to"
+                " requests themselves (retries of deliveries, requests over HTTP), and have to"
                 f" sign them as well. {_SHARED}"
             )
         if settings.key_group_moves:
@@ -154,10 +152,9 @@ def _signing(settings: DeliverySettings) -> Iterator[str]:
 
 
 def _callers(settings: DeliverySettings) -> Iterator[str]:
-    """Callers that nobody would check, or whose keys others could read.
+    """Callers that would not be checked, or whose keys others could read.
 
-    A proxy in front may end TLS, and no setting of belfry's shows that; so it has to be said by
-    `http_plaintext`.
+    A proxy in front may end TLS, which belfry cannot see; so `http_plaintext` has to say it.
     """
     given = [name for name in _OIDC if name in settings.model_fields_set]
     if given and not settings.oidc_issuer:
@@ -178,8 +175,8 @@ def _callers(settings: DeliverySettings) -> Iterator[str]:
 
 
 def _advertised(settings: DeliverySettings) -> Iterator[str]:
-    """An address that leads nowhere: 0.0.0.0 or ::, which a worker may listen on, and nobody can
-    call.
+    """An address that leads nowhere: 0.0.0.0 or ::, which a worker may listen on, but which no
+    client can call.
     """
     given = settings.http_advertised_url
     if given is not None and is_everywhere(urlsplit(given).hostname or ""):
@@ -220,7 +217,7 @@ def _certificates(settings: DeliverySettings) -> Iterator[str]:
 
 
 def _stores(settings: DeliverySettings) -> Iterator[str]:
-    """Stores elsewhere that cannot be used; nobody is asked whether they are there."""
+    """Stores elsewhere that cannot be used, by their settings; the stores are not asked."""
     if not isinstance(settings, Settings):
         return
     for open_store in (checkpoint_store, payload_files, day_store):

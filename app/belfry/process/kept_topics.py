@@ -1,14 +1,15 @@
-"""What HTTP shows of belfry.rejected, belfry.undelivered and belfry.deliveries.
+"""Reads belfry.rejected, belfry.undelivered and belfry.deliveries for HTTP.
 
-Each look goes back from the end of a topic in stretches, which grow while they find little, until
-enough is found or so many offsets have been looked at. The next look goes on where it ended.
+Each look goes back from the end of a topic in stretches, each twice as long as the one before,
+until it has found enough or has read a bounded number of offsets. The next look goes on where it
+ended.
 
     offsets of a partition   …  9 100 ──────── 9 900 ─── 9 975 ── 10 000 (its end)
     stretches                    … 200 │ 100 │   50    │    25
     ends after                   50 finds, 5 000 offsets, or the begin of the topic
 
-So the newest come first and a look costs a bounded time, however long the topic is.
-What may be shown of a request, `shown_requests.py` says.
+So the newest records come first and a look costs a bounded time, however long the topic is.
+`shown_requests.py` decides which parts of a request may be shown.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ MOST_OFFSETS: Final = 5_000
 # Offsets of the first stretch; each further one is twice as long, up to the longest.
 FIRST_STRETCH: Final = 25
 LONGEST_STRETCH: Final = 1_600
-# Seconds for which usage may be read before it is said that it is too much.
+# Seconds for a read of usage; after that it is refused as too much.
 USAGE_S: Final = 10.0
 
 
@@ -61,9 +62,9 @@ class ReadKeptTopics:
     """Reads what topics keep, for HTTP; blocks, and any thread may call it.
 
     Each call takes a consumer without a group, which stays connected for the next one. Methods
-    raise ConnectionError where brokers do not answer; those that need a schema raise
-    `RegistryUnreachableError` where the registry does not. Refused requests are shown all the same,
-    as far as they can be read without. `now_ms` is the clock, in epoch ms.
+    raise ConnectionError if brokers do not answer; those that need a schema raise
+    `RegistryUnreachableError` if the registry does not answer. Refused requests are shown without
+    the registry as well, as far as they can be read. `now_ms` is the clock, in epoch ms.
     """
 
     def __init__(self, settings: SharedSettings, now_ms: Callable[[], float]) -> None:
@@ -76,9 +77,9 @@ class ReadKeptTopics:
         self._deliveries = LatestDeliveries(settings, now_ms, self._readers)
 
     def rejected(self, tenant: str | None, before: Before | None) -> KeptPage[RejectedRequest]:
-        """Refused requests of a tenant; None: of all, also those of which nobody is known.
+        """Refused requests of a tenant; None: of all, also those without a known tenant.
 
-        `before` says where an earlier look ended, None for the end of the topic. The newest come
+        `before` is where an earlier look ended, None for the end of the topic. The newest come
         first.
         """
         read = RejectedReader(self._look)
@@ -112,7 +113,7 @@ class ReadKeptTopics:
         return KeptPage(sorted(shown, key=_when, reverse=True)[: 4 * ENOUGH], examined, None)
 
     def usage(self, asked: UsageSpan) -> list[Usage]:
-        """What a tenant used, by period, as the metering topic has it."""
+        """A tenant's usage, by period, as the metering topic has it."""
         properties = self._settings.kafka_properties()
         cluster = Cluster(properties.pop("bootstrap.servers"), properties)
         limits = UsageLimits(MOST_USAGE_RECORDS, USAGE_S)
@@ -126,7 +127,7 @@ class ReadKeptTopics:
     def request(
         self, tenant: str, topic: str | None, place: tuple[int, int]
     ) -> Mapping[str, Any] | None:
-        """What may be shown of a tenant's request at a place of the request topic."""
+        """The fields of a tenant's request that may be shown, at a place of the request topic."""
         name = self._settings.topic("schedules")
         if topic not in (None, name):
             return None
@@ -135,29 +136,29 @@ class ReadKeptTopics:
         return shown_fields(found) if found is not None and found["tenant"] == tenant else None
 
     def avro(self, value: bytes) -> ReadableValue:
-        """What bytes say by the Avro schema that they name; raises `UnreadableValue`."""
+        """The value in these bytes, by the Avro schema that they name; raises `UnreadableValue`."""
         return avro_in(value, self._ask)
 
     def redrive(
         self, work: RedriveWork, policies: Mapping[str, TenantPolicy]
     ) -> tuple[RedriveCount, int]:
-        """What there is to send again, and how much of it was sent (`redriving.py`)."""
+        """The number of records to send again, and how many were sent (`redriving.py`)."""
         return self._redrives.redriven(work, policies)
 
     def stop(self) -> None:
-        """End redrives that are under way; they take longer than all else that is asked for."""
+        """End redrives that are under way; they take longer than all other calls."""
         self._redrives.stop()
 
     def replay(self, tenant: str, place: tuple[int, int]) -> bool:
-        """Deliver again what was given up and lies at this place (partition, offset); whether it is
-        there.
+        """Repeat the delivery that was given up at this place (partition, offset); returns whether
+        there is one.
         """
         return self._deliveries.replay(tenant, *place)
 
     def _page(
         self, topic: str, before: Before | None, short: Callable[[Message], T | None]
     ) -> KeptPage[T]:
-        """Look back until enough is found; `short` makes a record what is shown, or None."""
+        """Look back until enough is found; `short` makes the shown value of a record, or None."""
 
         def work(tail: TopicTail) -> KeptPage[T]:
             found: list[T] = []
@@ -174,9 +175,7 @@ class ReadKeptTopics:
 
 
 def _delivery(letter: Letter, state: str, place: tuple[int, int] | None) -> KeptDelivery:
-    """A delivery as it is shown; `place` is where it lies, for a replay, None where there is
-    none.
-    """
+    """A delivery as it is shown; `place` is its place for a replay, None if it has none."""
     event, delivery = letter.work.event, letter.work.state
     return KeptDelivery(
         tenant=event.tenant,

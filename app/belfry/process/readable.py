@@ -1,8 +1,8 @@
-"""Bytes that somebody else wrote, made readable: a request at its place, a payload in Avro.
+"""Bytes of other writers, made readable: a request at its place, a payload in Avro.
 
-Both look a writer's schema up in the registry, and decode no more than is bounded: a schema that is
-unsafe is refused, and values are counted before any of them is made. What `look` raises, both
-raise: a registry that does not answer has not said that there is no such schema.
+Both look a writer's schema up in the registry, and decode a bounded number of values: an unsafe
+schema is refused, and values are counted before any of them is made. Both raise the errors of
+`look`: if a registry does not answer, the schema may still exist.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from belfry.wire.record import SourceRecord
 from belfry.wire.requests import RequestReader
 from belfry.wire.safety import MAX_VALUE_BYTES, unsafe_reason
 
-# Of one request, and not of the schedule that it defines.
+# Fields of one request, not of the schedule that it defines.
 _ABOUT_ITSELF: Final = frozenset({"request_id", "expected_version", "fire_id"})
 
 
 def request_in(message: Message, look: Look | None) -> Mapping[str, Any] | None:
-    """The fields of a request that say something; None where the record is none that can be read.
+    """The fields of a request that have values; None if the record is not a readable request.
 
     Instants are epoch milliseconds.
     """
@@ -59,7 +59,7 @@ def _learn(reader: RequestReader, record: SourceRecord, look: Look | None) -> No
 
 
 def avro_in(value: bytes, look: Look | None) -> ReadableValue:
-    """What a value says by the Avro schema that its first bytes name; raises `UnreadableValue`."""
+    """A decoded value, by the Avro schema that its first bytes name; raises `UnreadableValue`."""
     frame = read_frame(value)
     if frame.kind is FrameKind.UNFRAMED:
         raise UnreadableValue("It begins with no id of a schema: neither 00, nor c301.")
@@ -76,7 +76,7 @@ def avro_in(value: bytes, look: Look | None) -> ReadableValue:
 
 def _writer(frame: Frame, look: Look | None) -> Any:
     if isinstance(frame.reference, bytes) and frame.kind is FrameKind.SINGLE_OBJECT:
-        # A registry knows no fingerprints.
+        # A registry does not know fingerprints.
         return catalogue.by_fingerprint(frame.reference)
     return None if look is None else look(frame.reference)
 
@@ -87,7 +87,7 @@ def _decoded(body: bytes, writer: Any) -> ReadableValue:
         why = Bounds(parsed).problem(body)
         stream = BytesIO(body)
         found = None if why else schemaless_reader(stream, parsed, None)
-    except Exception as error:  # noqa: BLE001  # whatever fastavro makes of strangers' bytes
+    except Exception as error:  # noqa: BLE001  # any error of fastavro for foreign bytes
         raise UnreadableValue(f"It is not what its schema says: {type(error).__name__}.") from None
     left = len(body) - stream.tell()
     if why or left:

@@ -1,13 +1,13 @@
-"""Redrive as HTTP asks for it: a slice at a time, counted, sent and marked by a worker.
+"""Redrives over HTTP: a worker counts, sends and marks one slice at a time.
 
     POST …/redrives   range of 2 300 refusals, 100 a second      sent 1 000, 1 300 are left
     POST …/redrives   the same once more                         sent 1 000,   300 are left
     POST …/redrives   the same once more                         sent   300,     0 are left
 
-What was sent is marked in the transaction that sends it (`client/redrive.py`), so nothing has to be
-remembered between two slices: any worker carries on, also after a kill amid one.  No transaction of
-a slice begins after `SLICE_S` seconds, and the look before it reads a bounded number of records.
-Where the process ends, a slice ends behind the transaction that is under way.
+The transaction that sends a record also marks it as sent (`client/redrive.py`), so no state has to
+be kept between two slices: any worker carries on, also after a kill amid one. No transaction of a
+slice begins after `SLICE_S` seconds, and the look before it reads a bounded number of records. If
+the process ends, a slice ends behind the transaction that is under way.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from belfry.tenants.policy import TenantPolicy
 
 # Seconds that the sending of one slice may take, whatever its rate.
 SLICE_S: Final = 10
-# Records that are looked at: from the begin of the range to the end of the topic, some seconds.
+# The most records that are read: from the begin of the range to the end of the topic, some seconds.
 MOST_READ: Final = 300_000
 # A slice and a count, in threads of their own.
 AT_ONCE: Final = 2
@@ -44,21 +44,21 @@ class RedriveSlices:
         self._room = machine.Semaphore(AT_ONCE)
 
     def stop(self) -> None:
-        """Have those that are under way end soon, and wait for them."""
+        """Make slices that are under way end soon, and wait for them."""
         self._stopping.set()
         for _ in range(AT_ONCE):
             self._room.acquire()
-        # One that comes later ends as soon, and says why.
+        # A slice that comes later ends at once, and says why.
         for _ in range(AT_ONCE):
             self._room.release()
 
     def redriven(
         self, work: RedriveWork, policies: Mapping[str, TenantPolicy]
     ) -> tuple[RedriveCount, int]:
-        """What there is to send again, and how much of it was sent.
+        """The number of records to send again, and how many were sent.
 
-        A tenant that has no topic yet has fired nothing, so there is nothing.  Raises
-        `SharedTopic`, `TooMuchToRedrive`, `AnotherRedrive` and `Unavailable`.
+        A tenant that has no topic yet has fired nothing, so both are 0. Raises `SharedTopic`,
+        `TooMuchToRedrive`, `AnotherRedrive` and `Unavailable`.
         """
         with self._room:
             try:

@@ -1,9 +1,9 @@
 """Self-check: a worker that cannot do its work says so, and gives its partitions to others.
 
-Fencing keeps a sick worker from doing harm; it does not make it let go. So each worker looks at
-itself: can none of its partitions commit although Kafka answers, is the disk full, is the clock
-off? When that has lasted, it asks the group for no partitions. It stays a member, and asks again
-after a pause that grows with each relapse.
+Fencing keeps an unfit worker from doing harm, but it does not make the worker give its partitions
+away. So each worker checks itself: can none of its partitions commit although Kafka answers, is the
+disk full, is the clock off? When such a reason has lasted, the worker asks the group for no
+partitions. It stays a member, and asks again after a pause that grows with each relapse.
 
     12:00:00  the disk has 40 MiB left, 64 are needed: a reason
     12:00:10  it has lasted for unfit_limit_ms, and Kafka answers: no partitions, please
@@ -12,18 +12,18 @@ after a pause that grows with each relapse.
     12:01:10  asks for partitions again; the next pause will be 120 s, and at most an hour
     13:01:10  nothing was wrong for an hour: the next pause will be 60 s again
 
-It does not leave where it is alone, for then nobody would fire. Where all leave in the same second,
-the group gives them their partitions all the same. It does not leave either while Kafka does not
-answer: then the others are most likely no better off. That time does not count, so a worker has all
-of unfit_limit_ms to commit once Kafka is back:
+A worker does not leave if it is alone, because then no worker would fire. If all leave in the same
+second, the group still gives them their partitions. A worker does not leave either while Kafka does
+not answer: then the others are most likely no better off. That time does not count, so a worker has
+all of unfit_limit_ms to commit once Kafka is back:
 
     12:00:00  the broker stops
     12:00:08  all partitions have failed, and Kafka does not answer: no reason
-    12:00:25  it answers, and nothing was committed yet: a reason, which is 0 s old
+    12:00:25  Kafka answers, and nothing was committed yet: a reason, which is 0 s old
     12:00:27  one partition has committed: no reason is left
 
 `Fitness` is pure and decides. `SelfCheck` looks once a second, in the thread `belfry-self-check`.
-Liveness is another matter: it fails only where a new process would help.
+Liveness is a different check: it only fails if a new process would help.
 """
 
 from __future__ import annotations
@@ -42,24 +42,24 @@ from belfry.partitions.supervisor import Owners
 
 # Seconds between two looks.
 LOOK_S: Final = 1.0
-# Seconds that Kafka has to answer one question.
+# Seconds that Kafka has to answer one request.
 ANSWER_S: Final = 1.0
-# How long no partitions are asked for after the worker has left; twice as long each time.
+# The pause after the worker has left, before it asks for partitions again; doubled each time.
 FIRST_PAUSE_MS: Final = 60_000.0
 LONGEST_PAUSE_MS: Final = 3_600_000.0
-# How often the group's client is made to look, and after how long each time: the broker that it
-# asks may hear of partitions later than the one that was asked here, a look that fails is not
-# repeated, and by itself it looks every few minutes.
+# How often the group's client is made to look, and the pause between two looks: its broker may
+# learn of new partitions later than the broker that was asked here, a look that fails is not
+# repeated, and by itself the client only looks every few minutes.
 LOOKS: Final = 12
 AGAIN_MS: Final = 5_000.0
-# A partition's loop turns at least once a second; one that has not for so long stands still.
+# A partition's loop turns at least once a second; after this time without a turn it is stuck.
 STUCK_MS: Final = 120_000.0
 
 log = structlog.get_logger(__name__)
 
 
 class Fitness:
-    """When to leave and when to come back, from reasons that come and go.
+    """Decides when to leave and when to come back, from reasons that come and go.
 
     `limit_ms` is how long a reason has to last; `now_ms` is a monotonic reading in ms. An empty
     reason means that all is well.
@@ -73,8 +73,8 @@ class Fitness:
         self._pause_ms = FIRST_PAUSE_MS
 
     def leaves(self, reason: str, now_ms: float) -> bool:
-        """Whether a reason has lasted for too long; asked at each look, so that it sees a reason
-        go.
+        """Whether a reason has lasted for too long; to be called at each look, also without a
+        reason.
         """
         if not reason or self._left_ms is not None:
             self._since_ms = None
@@ -84,7 +84,7 @@ class Fitness:
         return now_ms - self._since_ms >= self._limit_ms
 
     def left(self, now_ms: float) -> None:
-        """The worker has asked for no partitions."""
+        """Note that the worker has asked for no partitions."""
         if now_ms - self._back_ms >= LONGEST_PAUSE_MS:
             self._pause_ms = FIRST_PAUSE_MS
         self._left_ms = now_ms
@@ -92,7 +92,7 @@ class Fitness:
     def returns(self, reason: str, now_ms: float) -> bool:
         """Whether to ask for partitions again: no reason is left, and the pause is over.
 
-        Where it says yes the pause of the next time is doubled, unless that is an hour later.
+        If so, the next pause is doubled, unless the worker leaves an hour later or more.
         """
         if self._left_ms is None or reason or now_ms - self._left_ms < self._pause_ms:
             return False
@@ -126,8 +126,8 @@ class SelfCheck:
         self._thread = Background("self-check", self._turn, log, "the self-check failed")
         self.disk = DataDisk(opener.settings.data_dir)
         self.reason = ""
-        # Of the topic of requests, as they were seen last; how often, and from when on, the group
-        # is to look for them.  Looks are counted: a pause of the process uses none of them up.
+        # The last seen number of partitions of the topic of requests; how often, and from when on,
+        # the group is to look for more. Looks are counted, so a pause of the process costs none.
         self._inputs = self._looks = 0
         self._again_ms = 0.0
 
@@ -136,14 +136,14 @@ class SelfCheck:
         self._thread.start()
 
     def stop(self) -> None:
-        """Look no more; a look that is under way goes on."""
+        """Stop looking; a look that is under way goes on."""
         self._thread.stopping.set()
 
     def live(self) -> bool:
-        """False where only a new process helps: a thread has ended or stands still.
+        """False if only a new process helps: a thread has ended or is stuck.
 
-        The port asks it at each probe of liveness. Kubernetes restarts a container whose answer is
-        no.
+        The port calls this at each probe of liveness. If it is False, Kubernetes restarts the
+        container.
         """
         now_ms = self._opener.clock.monotonic_ms()
         stuck = [r.partition for r in self._owners.runners() if r.turned_ms_ago(now_ms) > STUCK_MS]
@@ -156,20 +156,20 @@ class SelfCheck:
             self._beside()
 
     def _look(self) -> None:
-        """Look once: at what the state belongs to, how many partitions there are, at marks of
-        signatures, and at all reasons.
+        """Look once: at the identities of the state, the number of partitions, marks of signatures,
+        and all reasons.
         """
         now_ms = self._opener.clock.monotonic_ms()
         self._opener.identities.look(now_ms)
         self._count(now_ms)
         self._opener.trust.marks.look(now_ms)
-        # Those may have waited for Kafka.
+        # The looks above may have waited for Kafka.
         now_ms = self._opener.clock.monotonic_ms()
         reason = next(self._reasons(now_ms), "")
         if self._fitness.leaves(reason, now_ms) and self._kafka_answers():
             self.reason = reason
             if self._group.alone:
-                log.error("this worker is unfit, and nobody else is there", reason=reason)
+                log.error("this worker is unfit, and it is the only one", reason=reason)
                 return
             log.error("this worker is unfit and gives its partitions away", reason=reason)
             self._fitness.left(now_ms)
@@ -184,7 +184,7 @@ class SelfCheck:
     def _count(self, now_ms: float) -> None:
         """See whether partitions were added; the group shares them out once it has looked too.
 
-        It has joined with what it knew, so it looks after the start as well.
+        The group was joined with older metadata, so it looks after the start as well.
         """
         changelog, inputs = self._opener.identities.partitions
         if self._opener.counted.grown(changelog):
@@ -196,7 +196,7 @@ class SelfCheck:
             self._group.look_again()
 
     def _reasons(self, now_ms: float) -> Iterator[str]:
-        """What keeps the worker from its work; the first reason is the one that counts."""
+        """The reasons that keep the worker from its work; the first one counts."""
         checks: tuple[Callable[[float], str], ...] = (self._disk, self._clock, self._commits)
         return (reason for check in checks if (reason := check(now_ms)))
 
@@ -213,14 +213,14 @@ class SelfCheck:
         )
 
     def _clock(self, _now_ms: float) -> str:
-        """Why the clock does; a worker that owns nothing fires nothing, whatever its clock says."""
+        """Why the clock keeps it from work; without partitions the clock does not matter."""
         guard = self._guard
         owns = any(runner.epoch is not None for runner in self._owners.runners())
         return "" if guard.may_fire or not owns else guard.paused_because
 
     def _commits(self, now_ms: float) -> str:
-        """One that fails may be at fault itself; where all do though Kafka answers, it is the
-        worker.
+        """Why commits keep it from work: if all partitions fail though Kafka answers, the worker is
+        the cause.
         """
         runners = [runner for runner in self._owners.runners() if runner.assigned]
         since = [runner.failures.since_ms for runner in runners]
@@ -232,7 +232,7 @@ class SelfCheck:
         return f"none of its {len(runners)} partitions has committed for {longest_s:.0f} s: {said}"
 
     def _kafka_answers(self) -> bool:
-        """A worker that cannot reach Kafka is no worse than the others, for all it knows."""
+        """Whether Kafka answers; if not, other workers are most likely no better off."""
         try:
             self._opener.log_ends.end(self._opener.output_topics.changelog, 0, ANSWER_S)
         except ConnectionError:

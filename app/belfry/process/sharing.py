@@ -1,17 +1,17 @@
-"""What all partitions of a worker share, made from its settings and from what the cluster has.
+"""The objects that all partitions of a worker share, made from its settings and the cluster.
 
-A partition has its own store, source, producer and loop. What would be the same in each is made
-here once: tenants, output topics, the registry's lookups, the clock guard, and what knows the ends
-of logs. These objects are used by all partitions' threads at the same time, and each says in its
-own module how that is safe.
+A partition has its own store, source, producer and loop. Objects that would be the same in each are
+made here once: tenants, output topics, the registry's lookups, the clock guard, and the reader of
+the ends of logs. The threads of all partitions use these objects at the same time, and the module
+of each says how that is safe.
 
     settings, cluster ─► share() ─► Shared ─┬─ opener    one for all owners and standbys
                                             ├─ guard     one clock, so one judgement of it
-                                            └─ outputs   which output topics are there
+                                            └─ outputs   the output topics that exist
     group assigns 3   ─► runners(port) makes the runner of partition 3, with all of these in it
 
-Nothing is started here. `partitions/supervisor.py` starts what makes runners, as the group assigns
-partitions.
+This module starts nothing. `partitions/supervisor.py` makes runners and starts them, as the group
+assigns partitions.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ from belfry.wire.worker_keys import Purpose
 
 
 def _signing(settings: Settings) -> Signing:
-    """By which keys requests are judged: claims of tenants, and what workers write themselves."""
+    """The keys for signatures of requests: claims of tenants, and workers' own requests."""
     return Signing(
         settings.claims == "signed",
         settings.worker_keys(Purpose.REQUESTS),
@@ -75,7 +75,7 @@ def _signing(settings: Settings) -> Signing:
 
 
 def _output_topics(settings: Settings, frames: startup.Frames, outputs: Outputs) -> OutputTopics:
-    """Where a step's records go, and what they begin with."""
+    """The topics of a step's records, and the first bytes of the records."""
     return OutputTopics(
         changelog=settings.topic("changelog"),
         schedules=settings.topic("schedules"),
@@ -90,30 +90,30 @@ def _output_topics(settings: Settings, frames: startup.Frames, outputs: Outputs)
 
 
 def _readers(settings: Settings, gauges: Gauges) -> RequestReaders:
-    """What reads the requests of all partitions."""
+    """The readers of requests, for all partitions."""
     told = gauges.client("requests", settings.client_statistics_interval_ms)
     return RequestReaders(consumer_properties(settings) | told)
 
 
 class Shared(NamedTuple):
-    """What all partitions of a worker share; it lives as long as the process."""
+    """The objects that all partitions of a worker share; they live as long as the process."""
 
-    # Opens what a partition needs, for owners and standbys.
+    # Opens the parts of a partition, for owners and standbys.
     opener: PartitionOpener
-    # One machine has one clock, so its partitions share what was found out about it.
+    # One machine has one clock, so its partitions share the judgement of it.
     guard: ClockGuard
     outputs: Outputs
     # Where partitions' loops have their turns.
     threads: LoopThreads
-    # What steps of all partitions may hold together.
+    # The bound on the records that steps of all partitions hold together.
     room: StepRoom
 
     def runners(self, port: WorkerPort) -> MakeRunner:
-        """What makes the runners of this worker's partitions.
+        """The function that makes the runners of this worker's partitions.
 
-        `port` is where they tell outcomes and refusals. A partition that was stood by for brings
-        its warm store along, and its runner reads only what came since; else `warm` is None. Making
-        a runner starts nothing.
+        Runners report outcomes and refusals to `port`. A partition that was a warm standby brings
+        its store along, and its runner only reads the records since then; else `warm` is None. To
+        make a runner starts nothing.
         """
         given = RunnerDependencies(*self, port)
 
@@ -124,7 +124,7 @@ class Shared(NamedTuple):
 
 
 def _directory(settings: Settings) -> Tenants:
-    """One directory for all threads, so it has a lock; unknown tenants are added as they come."""
+    """One directory for all threads, so it has a lock; unknown tenants are added as met."""
     return Tenants(
         settings.topic("fired."),
         Delivery(settings.default_delivery),
@@ -143,9 +143,9 @@ def share(
     group: Group,
     through: Streams = Streams(),  # noqa: B008  # a frozen value
 ) -> Shared:
-    """Make what partitions share; nothing is started. What they read comes `through` agents.
+    """Make the shared objects; nothing is started. Batches of records come `through` agents.
 
-    Kafka is asked for how long tombstones are kept. Raises KafkaException.
+    Kafka is asked how long tombstones are kept. Raises KafkaException.
     """
     admin, cluster_id, registry, frames, counted = found
     tenants = _directory(settings)
@@ -155,7 +155,7 @@ def share(
     )
     told = tenant_topics.look, gauges.topics_to_make
     outputs = Outputs(settings, tenants, registry, *told, admin)
-    # Offsets of a group of their own, by which a take-over recognises a changelog that was made
+    # Offsets in a group of their own, by which a take-over recognises a changelog that was made
     # anew.
     anchors = anchors_of(settings, counted.homes)
     statements = Statements(statement_notes(settings), settings)
@@ -182,7 +182,7 @@ def share(
         tenant_topics=tenant_topics,
         watch=TransactionWatch(settings, watched, clock, gauges, log_ends),
         trust=trust,
-        # Local state that has been away for longer may have missed that a schedule is gone.
+        # Local state that has been unused for longer may have missed the end of a schedule.
         stale_ms=topics.tombstones_kept_ms(admin, changelog) // 2,
         leaves=group.leaves,
         producers=producers(settings),

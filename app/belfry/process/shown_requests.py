@@ -1,15 +1,15 @@
 """Requests as they may be shown: refused ones, and one at its place; credentials are masked.
 
-Keys, payloads and headers may be long, so only their beginning is shown. What is cut says how long
-the whole is, with a digest of it, so two requests can be told apart that differ behind the cut:
+Keys, payloads and headers may be long, so only their beginning is shown. A cut value has the length
+and a digest of the whole, so two requests that differ behind the cut can be told apart:
 
     {"payload": the first 2 048 bytes, "payload_size_bytes": 9000, "payload_sha256": "5f2c…"}
 
 A cut never falls within a character. The digest of headers is taken after they were masked, so it
-tells nothing of a credential.
+reveals no credential.
 
-A refused request is shown as far as it can be read. One in Avro that cannot be read is shown by its
-first bytes alone, for nobody knows what lies behind them.
+A refused request is shown as far as it can be read. Of an unreadable one in Avro only the first
+bytes are shown, because the bytes behind them are unknown.
 """
 
 from __future__ import annotations
@@ -31,17 +31,17 @@ from belfry.wire.record import SIGNATURE, Headers
 
 # Most bytes of a key, a payload or a header that are shown.
 SAMPLE_BYTES: Final = 2_048
-# Of a value that cannot be read: its frame, and hardly more.
+# Bytes of an unreadable value: its frame, and hardly more.
 UNREAD_BYTES: Final = 32
 MOST_HEADERS: Final = 50
 _ERROR: Final = "belfry-error-"
 
 
 class RejectedReader:
-    """Records of belfry.rejected to what may be shown of them."""
+    """Reads records of belfry.rejected, and leaves only the parts that may be shown."""
 
     def __init__(self, look: Look | None) -> None:
-        """`look` knows writers' schemas."""
+        """`look` looks writers' schemas up."""
         self._decoder = Decoder("ScheduleRequest", look, only=False)
 
     def of(self, message: Message, tenant: str | None) -> RejectedRequest | None:
@@ -82,7 +82,7 @@ def _apart(headers: Headers) -> tuple[Headers, dict[str, bytes | None]]:
 
 
 def _sample(value: bytes | None, headers: Headers) -> bytes | None:
-    """The beginning of a value that is no request that can be read."""
+    """The beginning of a value that is not a readable request."""
     if value is None:
         return None
     framed = read_frame(value, headers).kind is not FrameKind.UNFRAMED
@@ -90,9 +90,9 @@ def _sample(value: bytes | None, headers: Headers) -> bytes | None:
 
 
 def shown_fields(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields of a request that say something, without what may be a credential.
+    """The fields of a request that have values, with credentials masked.
 
-    Of a key, a payload or headers that are too long the beginning, beside `…_size_bytes` and
+    Of a key, a payload or headers that are too long, only the beginning, beside `…_size_bytes` and
     `…_sha256` of the whole. Headers are lists of a name and a value.
     """
     found = {name: value for name, value in fields.items() if value not in (None, [], b"")}
@@ -113,7 +113,7 @@ def shown_fields(fields: Mapping[str, Any]) -> dict[str, Any]:
 def beginning(value: bytes) -> bytes:
     """The first `SAMPLE_BYTES` of a value, or up to three less, so that no character is cut."""
     end = min(len(value), SAMPLE_BYTES)
-    # A byte 10xxxxxx goes on with a character of UTF-8, which has four bytes at most.
+    # A byte 10xxxxxx continues a character of UTF-8, which has four bytes at most.
     while SAMPLE_BYTES - 3 < end < len(value) and value[end] & 0xC0 == 0x80:
         end -= 1
     return value[:end]
@@ -131,7 +131,7 @@ def _as_bytes(headers: Headers) -> tuple[int, bytes]:
 
 
 def _masked(name: str, value: bytes | None) -> tuple[str, bytes | None]:
-    """A header whose value is hidden where it may be a credential or signs the request."""
+    """A header, with its value hidden if it may be a credential or signs the request."""
     is_hidden = name == SIGNATURE or carries_credentials(name)
     return name, MASK.encode() if is_hidden else value
 
@@ -142,12 +142,12 @@ def _short(header: tuple[str, bytes | None]) -> tuple[str, bytes | None]:
 
 
 def _text(value: bytes | None) -> str:
-    """A header as text; bytes that are no UTF-8 are replaced."""
+    """A header as text; bytes that are not UTF-8 are replaced."""
     return (value or b"").decode(errors="replace")
 
 
 def _number(value: bytes | None) -> int | None:
-    """A header as a number, None where it is none."""
+    """A header as a number, None if it is not a number."""
     return int(value) if value is not None and value.isdigit() else None
 
 

@@ -1,15 +1,15 @@
-"""What HTTP may know of this worker.
+"""The state of this worker, for HTTP.
 
-Health, metrics and the cluster's pages ask a `View`, and nothing else of the worker. It exists from
-the first second, so the port can answer before anything runs, and is filled when the worker has
-come up:
+Health, metrics and the cluster's pages only ask a `View` about the worker. The view exists from the
+first second, so the port can answer before anything runs, and it is filled when the worker has come
+up:
 
     made ─► the port answers "the worker starts" ─► `show(running)` ─► answers of owners and group
 
 Its methods are called by the port's threads while partitions work. They read values that the
 partitions' threads replace as a whole, and never wait for a partition.
 
-A worker is *live* unless only a new process helps, *ready* when all partitions that it was given
+A worker is *live* unless only a new process would help, *ready* when all of its assigned partitions
 fire, and *started* once the group has answered.
 """
 
@@ -36,10 +36,10 @@ from belfry.telemetry.metrics import Metrics
 from belfry.telemetry.tenant_metrics import TenantLook
 from belfry.tenants.canary import CANARY
 
-# States in which there is a changelog still to be read.
+# States in which a changelog is still to be read.
 CATCHING_UP = Ownership.CATCHING_UP
 REPLAYING = Ownership.REPLAYING
-# How old a look at all tenants may be, in ms.
+# The longest age of a look at all tenants, in ms.
 LOOK_AGAIN_MS: Final = 500.0
 NOT_BEGUN: Final = "it was assigned, and its take-over has not begun yet"
 
@@ -47,8 +47,8 @@ NOT_BEGUN: Final = "it was assigned, and its take-over has not begun yet"
 class Running(NamedTuple):
     """The parts of a worker that has come up; a look reads from them.
 
-    `owners` are its partitions, `guard` judges its clock, `group` is its membership, and `process`
-    its threads and its check of itself.
+    `owners` has its partitions, `guard` judges its clock, `group` is its membership, and `process`
+    has its threads and its self-check.
     """
 
     owners: Owners
@@ -59,9 +59,9 @@ class Running(NamedTuple):
 
 
 class View:
-    """A worker's state; there from the first second, filled as the worker comes up.
+    """A worker's state; it exists from the first second, and is filled as the worker comes up.
 
-    `identity` is who the worker is, and `metrics` are the gauges that a scrape brings up to date.
+    `identity` has the worker's names, and `metrics` are the gauges that a scrape brings up to date.
     """
 
     def __init__(self, identity: WorkerIdentity, clock: SystemClock, metrics: Metrics) -> None:
@@ -74,27 +74,23 @@ class View:
         self._awaits = ""
 
     def awaits(self, what: str) -> None:
-        """What the start of this worker waits for, as a clause; empty for nothing."""
+        """Note what the start of this worker waits for, as a clause; empty for nothing."""
         self._awaits = what
 
     def show(self, running: Running) -> None:
-        """The worker has come up: show what it does. It is called once, on the worker's event
-        loop.
-        """
+        """Show a worker that has come up. It is called once, on the worker's event loop."""
         self._running = running
 
     def live(self) -> bool:
-        """Partitions that fail start over by themselves; a thread that stands still does not."""
+        """Whether it is live: failed partitions start over by themselves, stuck threads do not."""
         return self._running is None or self._running.process.live()
 
     def assignment_map(self) -> AssignmentMap:
-        """Who owns what, as the group told last."""
+        """The owners of all partitions, as the group named them last."""
         return AssignmentMap() if self._running is None else self._running.group.assignment_map
 
     def standbys(self) -> list[StandbyView]:
-        """The partitions that this worker stands by for, and how many records each has still to
-        read.
-        """
+        """The partitions that this worker stands by for, each with the records left to read."""
         found = [] if self._running is None else self._running.owners.standbys()
         return [
             StandbyView(s.partition, s.warm, s.reading.end - s.reading.position, s.problem)
@@ -110,7 +106,7 @@ class View:
         return Posting() if self._running is None else self._running.concerns.posting()
 
     def readiness(self) -> Readiness:
-        """Whether every owned partition fires, and what is missing where one does not.
+        """Whether every owned partition fires, and the problems of those that do not.
 
         `problems` are sentences for people, the most general first.
         """
@@ -123,7 +119,7 @@ class View:
             return Readiness(ready=False, problems=[problem], started=False)
         assigned = owners.assigned()
         views = [self._partition(runner) for runner in owners.runners()]
-        # A partition that was assigned a moment ago has no runner yet.
+        # A partition that was just assigned has no runner yet.
         problems = [] if assigned <= {view.partition for view in views} else ["taking over"]
         if not guard.may_fire and assigned:
             problems.append(f"firing is paused: {guard.paused_because}")
@@ -134,14 +130,14 @@ class View:
         return Readiness(ready, views, problems, warnings=warnings)
 
     def tenants(self) -> Mapping[str, TenantFigures]:
-        """The tenants of the owned partitions; "" for what names no tenant that is known."""
+        """The tenants of the owned partitions; "" for requests without a known tenant."""
         return self._tenant_look().figures
 
     def _tenant_look(self) -> TenantLook:
-        """A look at all tenants, at most so old: there may be many, and anybody may ask.
+        """A look at all tenants, at most `LOOK_AGAIN_MS` old: there may be many tenants and calls.
 
-        Partitions that are owned at this moment count. Figures belong to an epoch, so that those of
-        an owner that took over are not compared with the former one's.
+        Only partitions that are owned now count. Figures belong to an epoch, so that those of a new
+        owner are not compared with the former one's.
         """
         now_ms = self._clock.monotonic_ms()
         if self._looked_ms is None or now_ms - self._looked_ms >= LOOK_AGAIN_MS:
@@ -176,7 +172,8 @@ class View:
             )
             since_ms = view.stale.since_ms if view.stale.number else now_ms
             self._metrics.held.stale(view.partition, view.stale.number, (now_ms - since_ms) / 1000)
-        # One that was given up meanwhile took its gauges away before they were set anew above.
+        # A partition that was given up meanwhile removed its gauges before they were set anew
+        # above.
         still = {runner.partition for runner in owners.runners() if runner.owned}
         for gone in {runner.partition for runner in runners} - still:
             self._metrics.held.lost(gone)
@@ -197,7 +194,7 @@ class View:
         return left
 
     def _partition(self, runner: PartitionRunner) -> PartitionView:
-        """One owned partition as it stands; without an engine there is only its state to tell."""
+        """The view of an owned partition; without an engine it only has a state."""
         owned, missing = runner.owned, runner.arrivals.problem or None
         if runner.state is not Ownership.FIRING:
             idle = runner.state is Ownership.IDLE
@@ -221,9 +218,9 @@ class View:
 
 
 def stores(owners: Owners) -> dict[int, dict[str, int]]:
-    """What the stores of owned partitions and of standbys take.
+    """The space that stores of owned partitions and of standbys take.
 
-    By partition, then by figure, in bytes and numbers of files as RocksDB tells them.
+    By partition, then by figure, in bytes and numbers of files, as RocksDB reports them.
     """
     found = {each.partition: each.store() for each in owners.standbys()}
     found |= {
@@ -235,14 +232,14 @@ def stores(owners: Owners) -> dict[int, dict[str, int]]:
 
 
 def _figures(engine: PartitionEngine) -> dict[str, TenantFigures]:
-    """Figures by tenant; what belfry asks itself for is nobody's load."""
+    """Figures by tenant; belfry's own probes are left out, since they are not a user's load."""
     found = {name.decode(): figures for name, figures in engine.tenants().items()}
     found.pop(CANARY, None)
     return found
 
 
 def groups_of(owners: Owners) -> GroupFigures:
-    """Key groups of all owned partitions that are not simply at home."""
+    """Figures of key groups of all owned partitions that move, or lie away from home."""
     owned = [runner.owned for runner in owners.runners()]
     figures = [each.engine.groups() for each in owned if each is not None]
     return GroupFigures(*map(sum, zip(GroupFigures(), *figures, strict=True)))

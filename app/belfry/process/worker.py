@@ -1,4 +1,4 @@
-"""One worker process: joining the group, owning what it assigns, and an orderly end.
+"""One worker process: it joins the group, owns partitions, and ends in an orderly way.
 
 assigned by the group ──► Owners ──► a runner for each partition
 a reader's batch ──► Faust's agent `belfry.requests` ──► the runner of its partition
@@ -36,9 +36,10 @@ log = structlog.get_logger(__name__)
 
 
 class StopRequest:
-    """Whether this process is to end, and why it must not run; made within its event loop.
+    """Whether this process is to end, and why it must not run; made in its event loop.
 
-    `asked` is set once and never cleared. An empty `refusal` is an orderly end, with exit code 0.
+    `asked` is set once and never cleared. An empty `refusal` means an orderly end, with exit code
+    0.
     """
 
     def __init__(self) -> None:
@@ -62,7 +63,8 @@ class StopRequest:
 def requests_through(agent: BatchAgent) -> HandOver:
     """The way of a batch from its reader's thread to its owner: through the agent of requests.
 
-    `term` is which ownership the batch was read for: an owner that has begun anew drops it.
+    `term` names the term of ownership that the batch was read for: an owner of a later term drops
+    it.
     """
 
     def hand_over(runner: TakesBatches, term: int, batch: SourceBatch) -> None:
@@ -74,7 +76,7 @@ def requests_through(agent: BatchAgent) -> HandOver:
 class WorkerProcess:
     """Runs until it is asked to stop; `run` returns the exit code.
 
-    It lives on Faust's event loop. What blocks is given to a thread (`asyncio.to_thread`), since
+    It lives on Faust's event loop. Blocking calls run in a thread (`asyncio.to_thread`), since
     heartbeats of the group go through the loop.
     """
 
@@ -103,7 +105,7 @@ class WorkerProcess:
         return not self._app.crashed and not self._app.carries.stuck and self.self_check.live()
 
     async def run(self, heartbeats: Heartbeats) -> int:
-        """Join the group, own what it assigns, and leave when asked to.
+        """Join the group, own the assigned partitions, and leave when asked to.
 
             12:00:00.000  SIGTERM
             12:00:00.010  the group is asked for no partitions; they still fire here
@@ -111,8 +113,8 @@ class WorkerProcess:
             12:00:00.450  owners, standbys and heartbeats have ended
             12:00:00.500  the group has answered that the member left; exit code 0
 
-        The exit code is 1 where Faust has crashed, or the worker was refused. Where the group does
-        not answer in time the process ends by `end_now`: nothing is open by then.
+        The exit code is 1 if Faust has crashed, or the worker was refused. If the group does not
+        answer in time, the process ends by `end_now`: nothing is open by then.
         """
         heartbeats.start(self._owners.well)
         self._group.connect(
@@ -143,10 +145,10 @@ class WorkerProcess:
         return code
 
     async def _left_group(self) -> bool:
-        """Tell the group; False if it does not answer in time.
+        """Leave the group; False if it does not answer in time.
 
-        It waits for a member that died before until that one's session is over, and its client
-        cannot be stopped before it has answered.  Nothing is open here by then.
+        The group may wait until the session of a dead member is over, and its client cannot be
+        stopped before the group has answered. Nothing is open here by then.
         """
         leaving = asyncio.create_task(self._app.stop())
         done, _ = await asyncio.wait({leaving}, timeout=LEAVE_S)
@@ -155,8 +157,8 @@ class WorkerProcess:
     async def _hand_on(self) -> None:
         """Give the partitions to others while they still fire here: a successor fences each.
 
-        A static member keeps its place in the group while it restarts, so its standbys bridge that
-        alone.
+        A static member keeps its place in the group while it restarts, so it hands nothing on: its
+        standbys take over meanwhile.
         """
         if self._group.alone or self._group.static:
             return

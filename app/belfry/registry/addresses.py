@@ -1,7 +1,7 @@
-"""Addresses of a registry: whether they are any, and how they may be shown.
+"""Addresses of a registry: whether they are valid, and how they may be shown.
 
-An address may hold a user name and a password, and a password that was not percent-encoded takes
-the address apart at the wrong place.  So one that is not read cleanly is never shown.
+An address may hold a user name and a password, and a password that was not percent-encoded divides
+the address at the wrong place. So an address that is not read cleanly is never shown.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ def is_readable(url: str) -> bool:
 
 
 def shown(url: str) -> str:
-    """Addresses without user names and passwords; a word instead where they cannot be told."""
+    """Addresses without user names and passwords; a fixed text for unreadable ones."""
     if not is_readable(url):
         return "an address that is not shown"
     return ",".join(map(_without_credentials, url.split(",")))
 
 
 def _is_readable(address: str) -> bool:
-    """Whether one address is absolute, and has no ``@`` where a password may have taken it
-    apart.
+    """Whether one address is absolute, and has no ``@`` in a place where a password may have
+    divided it.
     """
     try:
         parts = urlsplit(address.strip())
@@ -39,7 +39,7 @@ def _is_readable(address: str) -> bool:
     except ValueError:
         return False
     if parts.scheme == "mock":
-        # A registry in memory, of Confluent's client for tests.
+        # A registry in memory, which Confluent's client has for tests.
         return "@" not in address
     behind = parts.path + parts.query + parts.fragment
     return parts.scheme in ("http", "https") and bool(parts.hostname) and "@" not in behind

@@ -1,17 +1,17 @@
-"""What a registry can answer, and how its administration can fail.
+"""The possible answers of a registry, and the failures of its administration.
 
 Asking for a writer's schema is on the path of every unknown record, so its answers are values:
 
     dict          the schema
-    Missing       the registry says that there is none: reject the record
-    Unusable      there is one that belfry does not decode with: reject the record
-    Unreachable   nobody can say: keep the record and ask again
+    Missing       the registry has no such schema: reject the record
+    Unusable      belfry does not decode with this schema: reject the record
+    Unreachable   there was no answer: keep the record and ask again
 
-Registering and checking is an operator's step, so its failures are exceptions:
+An operator registers and checks schemas, so failures of these steps are exceptions:
 
     RegistryError
     ├── RegistryUnreachableError    try again, or mend the address or the credentials
-    │   └── RegistrySilentError     it said nothing at all, and the next caller waits as long
+    │   └── RegistrySilentError     no answer at all; the next caller would wait as long
     ├── RegistryAddressError        mend the address
     └── SchemaRefusedError          the registry judged the schema and said no
 """
@@ -31,7 +31,7 @@ class Missing:
 
 @dataclass(frozen=True, slots=True)
 class Unusable:
-    """The reference stands for something that belfry does not decode with."""
+    """The reference stands for a schema that belfry does not decode with."""
 
     reason: str
 
@@ -40,7 +40,7 @@ class Unusable:
 class RegistryUnreachable:
     """The registry did not answer, or not as a registry; the reason is a clause in brackets.
 
-    It names the failure alone, such as ``ConnectError: refused``: who tells of it says of what.
+    It only names the failure, such as ``ConnectError: refused``: the caller adds the registry.
     """
 
     reason: str
@@ -50,11 +50,11 @@ WriterSchema = dict[str, Any] | Missing | Unusable | RegistryUnreachable
 
 
 class RegistryError(Exception):
-    """Something that a registry was asked to do did not happen."""
+    """The registry did not carry out a request."""
 
 
 class RegistryUnreachableError(RegistryError):
-    """The registry did not answer, or not as a registry, or does not let us in."""
+    """The registry did not answer, or not as a registry, or does not let belfry in."""
 
 
 class RegistrySilentError(RegistryUnreachableError):
@@ -62,7 +62,7 @@ class RegistrySilentError(RegistryUnreachableError):
 
 
 class RegistryAddressError(RegistryError):
-    """The registry's address cannot be read, or would be read otherwise than it was meant."""
+    """The registry's address cannot be read, or would be read with another meaning."""
 
 
 class SchemaRefusedError(RegistryError):

@@ -1,11 +1,11 @@
-"""`Registry`: one schema registry, asked with a short time-out and remembered for long.
+"""`Registry`: one schema registry; requests have a short time-out, answers are kept for long.
 
-It is asked in two ways.  Writers' schemas are on the path of every unknown record: the answer is a
-value, and comes from memory where it can (`schema_memory.py`).  Registering and checking our own
-schemas is a step of an operator, and raises what went wrong.
+There are two kinds of requests. Writers' schemas are on the path of every unknown record: the
+answer is a value, and comes from memory if it can (`schema_memory.py`). An operator registers and
+checks belfry's own schemas, so these requests raise errors.
 
-A single request waits `TIMEOUT_S` at most (`renewed_client.py`) and is not repeated here: a caller
-that asks knows how long the record may wait.  All methods may be called from any thread.
+A single request waits `TIMEOUT_S` at most (`renewed_client.py`) and is not repeated here: the
+caller knows how long the record may wait.  All methods may be called from any thread.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ from belfry.registry.schema_memory import MISSING_S, SchemaMemory
 from belfry.wire import catalogue
 from belfry.wire.readings import Reference
 
-# Each version of a schema can read, and be read by, each other one.
+# Each version of a schema can read each other one, and be read by it.
 FULL_TRANSITIVE: Final = "FULL_TRANSITIVE"
 
-# Statuses by which a registry says no to a schema.
+# Statuses by which a registry refuses a schema.
 _REFUSALS: Final = frozenset({409, 422})
 
 _T = TypeVar("_T")
@@ -46,7 +46,7 @@ class Registry:
     """A registry at `url` (several, with commas, are tried in turn).
 
     `properties` are those of Confluent's client, such as ``basic.auth.user.info``; texts from the
-    environment are made numbers where the client wants numbers.  Raises `RegistryAddressError`.
+    environment are made numbers if the client wants numbers.  Raises `RegistryAddressError`.
     """
 
     def __init__(
@@ -81,11 +81,11 @@ class Registry:
         return self._memory.answer(guid, lambda: self._client.get_schema_by_guid(name))
 
     def forget_missing(self, reference: Reference) -> None:
-        """Ask again the next time, where the last answer was that there is none."""
+        """Ask again the next time, if the last answer was that there is no such schema."""
         self._memory.forget_missing(reference)
 
     def register(self, subject: str, name: str) -> int:
-        """Register one of our schemas, which may be there already; gives its id.
+        """Register one of belfry's schemas, which may be there already; returns its id.
 
         Raises `SchemaRefusedError` and `RegistryUnreachableError`.
         """
@@ -95,7 +95,7 @@ class Registry:
         )
 
     def ensure_compatibility(self, subject: str, level: str = FULL_TRANSITIVE) -> None:
-        """Set the compatibility level of a subject where it is another one."""
+        """Set the compatibility level of a subject if it is different."""
         if self._level(subject) != level:
             self._asked(
                 lambda: self._client.set_compatibility(subject, level), f"{level} for {subject}"
@@ -107,7 +107,7 @@ class Registry:
         return self.register(subject, name)
 
     def id_of(self, subject: str, name: str) -> int | None:
-        """Id of our schema under a subject, or None where it is not registered there."""
+        """Id of belfry's schema under a subject, or None if it is not registered there."""
         schema = Schema(catalogue.text(name))
         found = self._asked(
             lambda: _or_none(lambda: self._client.lookup_schema(subject, schema)), subject
@@ -115,9 +115,9 @@ class Registry:
         return None if found is None else found.schema_id
 
     def id_for_writing(self, subject: str, name: str, *, may_register: bool) -> int | None:
-        """Id to write with, asked for once: registered on first use where that is allowed.
+        """Id to write with, asked for once: registered on first use if that is allowed.
 
-        None, for `MISSING_S`, where it is not registered and must not be.  Raises like `register`.
+        None, for `MISSING_S`, if it is not registered and must not be. Raises like `register`.
         """
         until, known = self._own_ids.get((subject, name), (0.0, None))
         if self._clock() < until:
@@ -128,7 +128,7 @@ class Registry:
         return found
 
     def check(self, subject: str, name: str) -> list[str]:
-        """What is wrong with a subject, as sentences that say what to do; empty where it is fine.
+        """What is wrong with a subject, as sentences that say what to do; empty if it is in order.
 
         Nothing is changed. Raises `RegistryUnreachableError`.
         """
@@ -144,7 +144,7 @@ class Registry:
         return []
 
     def _absence(self, subject: str, name: str) -> str:
-        """Why a schema of ours is not under a subject, in a sentence."""
+        """Why one of belfry's schemas is not under a subject, as a sentence."""
         schema = Schema(catalogue.text(name))
         fits = self._asked(
             lambda: _or_none(lambda: self._client.test_compatibility_all_versions(subject, schema)),
@@ -168,7 +168,7 @@ class Registry:
         )
 
     def _asked(self, ask: Callable[[], _T], what: str) -> _T:
-        """Ask, and raise in belfry's words what went wrong with `what`."""
+        """Make a request about `what`, and raise its errors in belfry's words."""
         try:
             return ask()
         except SchemaRegistryError as error:
@@ -188,10 +188,11 @@ class Registry:
 
 
 class AskedAnew:
-    """A registry that is asked each time for what it has said there is none of.
+    """A registry that is asked each time for a schema that was missing before.
 
-    `registry/lookups.py` remembers that by who has asked; one memory for all would let others'
-    questions answer for who has registered a schema just now.
+    `registry/lookups.py` remembers missing schemas for each lane; with one memory for all, an
+    earlier request of another lane would answer for a producer that has registered a schema just
+    now.
     """
 
     def __init__(self, registry: Registry) -> None:
@@ -209,7 +210,7 @@ class AskedAnew:
 
 
 def _or_none(ask: Callable[[], _T]) -> _T | None:
-    """None where the registry says that subject or schema do not exist."""
+    """None if the registry says that subject or schema do not exist."""
     try:
         return ask()
     except SchemaRegistryError as error:

@@ -1,22 +1,23 @@
-"""Lanes: who waits for which schema, and whose turn it is to have one looked up.
+"""Lanes: queues of senders that wait for schemas, and the order of their lookups.
 
-Who asks is a *lane* (`engine/claims.py`), on an *account*: a tenant's own, or the one that all
-strangers share.  An account has so many lookups under way at a time, never all threads; a lane has
-two.  The account that was served longest ago comes next, and of its lanes the same.  So ids that
-nobody answers use up the turns of who asks for them, and of nobody else:
+Each request belongs to a *lane* (`engine/claims.py`), and a lane to an *account*: a tenant's own,
+or the one that all strangers share. An account has a bounded number of lookups under way, never all
+threads; a lane has two. The account that was served longest ago comes next, and of its lanes the
+one that was served longest ago. So ids without an answer only use up the turns of their own
+senders:
 
     mallory   900 901 902 …  each takes 2 s ─┐ 2 at a time; then one at a time, a second apart
     strangers 77 78          ────────────────┤ 4 at a time, 2 of a lane
     victim    42             ────────────────┴─► goes out at once
 
-A lane is *doubted* after three lookups in a row without an answer.  Doubted lanes come behind all
-others, have half of the threads, and one lookup each.
+A lane is *doubted* after three lookups in a row without an answer. Doubted lanes come behind all
+others, together use at most half of the threads, and have one lookup each.
 
-A wait is counted as far as others are not the reason for it.  While a lane's lookup has not gone
-out because others come first, nothing counts; what its own lane holds up does.
+A wait only counts as far as other lanes are not its cause. While a lane's lookup has not gone out
+because others come first, the wait does not count; a delay by its own lane counts.
 
-Instants are seconds of the clock that the caller has.  Nothing here is locked: `lookups.py` has one
-lock around all of it.
+Instants are seconds of the caller's clock. There are no locks here: `lookups.py` has one lock
+around all of it.
 """
 
 from __future__ import annotations
@@ -29,20 +30,20 @@ from typing import Final, NamedTuple
 from belfry.engine.claims import NOBODY, account_of
 from belfry.wire.readings import Reference
 
-# Lookups under way at a time: of all lanes together, each in a thread of its own.
+# The most lookups under way: of all lanes together, each in a thread of its own.
 THREADS: Final = 8
-# Of a tenant or a lane, and of all strangers together.
+# The same of a tenant or a lane, and of all strangers together.
 AT_ONCE: Final = 2
 STRANGERS_AT_ONCE: Final = 4
 AGAIN_S: Final = 1.0
 # Lookups in a row without an answer after which a lane, or the registry, is in doubt.
 DOUBTS: Final = 3
-# Who waits for an answer asks again many times a second; for whom nobody asks is not looked up.
+# A caller that waits asks again many times a second; a want that is older is not looked up.
 WANTED_S: Final = 5.0
-# How long it is remembered that the lookups of a lane went unanswered.
+# How long the unanswered lookups of a lane are remembered.
 REMEMBERED_S: Final = 60.0
 FORGET_S: Final = 1.0
-# Of each lane.
+# The most wants of each lane.
 MOST_WANTED: Final = 1_000
 
 
@@ -50,8 +51,8 @@ MOST_WANTED: Final = 1_000
 class Want:
     """A schema that a lane waits for: since when, and when it was last asked for (seconds).
 
-    `waited` is for how long it has waited up to `asked`, as far as others are not the reason.
-    `out` is when the lookup under way went out, None for none; `begun` is whether one ever did.
+    `waited` is the wait up to `asked`, as far as other lanes are not its cause. `out` is when the
+    lookup under way went out, None if there is none; `begun` says whether one ever went out.
     """
 
     since: float
@@ -65,7 +66,7 @@ class Want:
 
 @dataclass(slots=True)
 class AskingLane:
-    """What one lane wants, and how its lookups went."""
+    """The wants of one lane, and the state of its lookups."""
 
     name: bytes
     account: bytes
@@ -77,17 +78,17 @@ class AskingLane:
 
     @property
     def doubted(self) -> bool:
-        """Whether its last lookups went unanswered."""
+        """Whether its last lookups had no answer."""
         return self.misses >= DOUBTS
 
     def may_go_out(self, now: float) -> bool:
-        """Whether a lookup more may be under way, as far as the lane's own are concerned."""
+        """Whether one more lookup may be under way, by the lane's own bounds."""
         if self.doubted:
             return not self.out and now >= self.again_at
         return self.out < AT_ONCE
 
     def count(self, want: Want, now: float) -> float:
-        """For how long it has waited for something up to now, others' turns left out."""
+        """How long the lane has waited for a schema up to now, without waits for other lanes."""
         own = want.begun or self.served > want.since or not self.may_go_out(now)
         held_until = self.again_at if self.doubted else want.asked
         want.waited += max(0.0, (now if own else min(now, held_until)) - want.asked)
@@ -95,7 +96,7 @@ class AskingLane:
         return want.waited
 
     def next(self, now: float) -> Reference | None:
-        """What it wants to be asked for next; what nobody waits for any more is forgotten."""
+        """The schema to look up next; wants that are not asked for any more are forgotten."""
         for reference, want in list(self.wants.items()):
             if want.out is not None:
                 continue
@@ -107,14 +108,14 @@ class AskingLane:
 
 
 class Lookup(NamedTuple):
-    """One lookup: for whom, and of what."""
+    """One lookup: its lane, and the schema's reference."""
 
     lane: AskingLane
     reference: Reference
 
 
 class Lanes:
-    """All lanes of a worker, and what their accounts have under way."""
+    """All lanes of a worker, and the lookups that their accounts have under way."""
 
     def __init__(self) -> None:
         self.by_name: dict[bytes, AskingLane] = {}
@@ -126,16 +127,16 @@ class Lanes:
 
     @property
     def waiting(self) -> bool:
-        """Whether any lane wants anything."""
+        """Whether any lane waits for a schema."""
         return any(lane.wants for lane in self.by_name.values())
 
     def want(self, lane: bytes, reference: Reference) -> Want | None:
-        """What a lane has asked for, or None where it has not."""
+        """A lane's want of a schema, or None if it has not asked."""
         asking = self.by_name.get(lane)
         return None if asking is None else asking.wants.get(reference)
 
     def ask(self, lane: bytes, reference: Reference, now: float) -> bool:
-        """Note that a lane waits, anew or still; False where it has no room to."""
+        """Note that a lane waits, newly or still; False if it has too many wants."""
         asking = self.by_name.get(lane)
         if asking is None:
             self._forget(now)
@@ -148,19 +149,19 @@ class Lanes:
         return reference in asking.wants
 
     def waited(self, lane: bytes, want: Want, now: float, stuck_s: float) -> float:
-        """For how long a lane has waited, as far as others are not the reason."""
+        """How long a lane has waited, as far as other lanes are not the cause."""
         asking = self.by_name[lane]
         stuck = not want.begun and self.stuck(asking.account, now, stuck_s)
         return now - want.since if stuck else asking.count(want, now)
 
     def stuck(self, account: bytes, now: float, stuck_s: float) -> bool:
-        """Whether all that an account, or anybody, may ask for has been out for `stuck_s`."""
+        """Whether all lookups that an account, or the worker, may have are out for `stuck_s`."""
         waiting = self._out.total() == THREADS and now - self._went_out >= stuck_s
         own = now - self.served.get(account, now) >= stuck_s
         return waiting or (own and self._out[account] >= _at_once(account))
 
     def next(self, now: float) -> Lookup | None:
-        """Whose turn it is: doubted lanes come last, and who was served longest ago first."""
+        """The next lookup: doubted lanes come last, and the lane served longest ago first."""
         found: tuple[tuple[bool, float, float], Lookup] | None = None
         doubted_out = sum(lane.out for lane in self.by_name.values() if lane.doubted)
         for lane in self.by_name.values():
@@ -180,7 +181,7 @@ class Lanes:
         return lane.may_go_out(now) and (not lane.doubted or doubted_out < THREADS // 2)
 
     def goes_out(self, turn: Lookup, now: float) -> None:
-        """A lookup is under way, until `ended`."""
+        """Note that a lookup is under way, until `ended`."""
         lane, want = turn.lane, turn.lane.wants[turn.reference]
         lane.count(want, now)
         want.out, want.begun = now, True
@@ -189,12 +190,12 @@ class Lanes:
         self._out[lane.account] += 1
 
     def ended(self, turn: Lookup) -> None:
-        """It is under way no more, whatever came of it."""
+        """Note that a lookup is not under way any more, whatever its result."""
         turn.lane.out -= 1
         self._out[turn.lane.account] -= 1
 
     def missed(self, turn: Lookup, now: float) -> None:
-        """It had no answer: the same is asked for again, behind what has not gone out yet."""
+        """Note that a lookup had no answer: it is repeated, behind those that are not out yet."""
         lane = turn.lane
         want = lane.wants.pop(turn.reference)
         want.out, want.missed, want.not_before = None, True, now + AGAIN_S
@@ -203,10 +204,10 @@ class Lanes:
         lane.again_at = now + AGAIN_S
 
     def heard(self, turn: Lookup, *, by_all: bool) -> list[bytes]:
-        """It was answered: the lanes that the answer is for, which want it no more.
+        """Take an answer in; returns the lanes that it is for, and removes their wants.
 
-        An answer `by_all` is for every lane.  "There is none" is not: it is no answer to who has
-        asked after the lookup went out, and none to other accounts.
+        An answer `by_all` is for every lane. "There is none" is not: it does not count for lanes
+        that asked after the lookup went out, and not for other accounts.
         """
         turn.lane.misses = 0
         went_out = turn.lane.wants[turn.reference].out or 0.0
@@ -221,7 +222,7 @@ class Lanes:
         return told
 
     def _forget(self, now: float) -> None:
-        """Forget lanes that want nothing, and whose doubt is old; looked at once a second."""
+        """Forget lanes without wants whose last lookup is long ago; at most once in `FORGET_S`."""
         if now < self._forgets_at:
             return
         self._forgets_at = now + FORGET_S
@@ -233,5 +234,5 @@ class Lanes:
 
 
 def _at_once(account: bytes) -> int:
-    """How many lookups of an account may be under way at a time."""
+    """The most lookups of an account that may be under way at a time."""
     return STRANGERS_AT_ONCE if account == NOBODY else AT_ONCE

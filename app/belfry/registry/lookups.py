@@ -1,22 +1,22 @@
-"""Lookups: schemas that requests refer to, asked of the registry by a few threads of a worker.
+"""Lookups: a few threads of a worker ask the registry for schemas that requests refer to.
 
     ask(lane, reference)  ──►  wants of the lane  ──►  a thread asks  ──►  answer(lane, reference)
                                       ▲                      │
                                       └───── no answer ──────┘   again a second later, while wanted
 
-Partitions' threads ask and look for answers; they never wait here, and no value that a thread is
-given changes afterwards.
+Partitions' threads ask and look for answers; they never wait here, and a value that a thread has
+got never changes.
 
-Who asks is a lane, and lanes take turns (`lanes.py`): what nobody answers is asked for at the cost
-of who wants it, and of nobody else.
+Each request belongs to a lane, and lanes take turns (`lanes.py`): an id without an answer only
+costs turns of the lane that wants it.
 
-**Silence.**  Three lookups in a row without an answer, of any callers, and the registry is in
-doubt. If it has been so for `wait_s`, it is silent.  Who needs a schema waits no longer then, once
-a lookup of its own has gone unanswered: the silence may be about the ids of others alone.
+**Silence.** After three lookups in a row without an answer, of any lanes, the registry is in doubt.
+If it has been in doubt for `wait_s`, it is silent. Then a lane that needs a schema stops waiting
+once its own lookup had no answer: the silence may only be about the ids of others.
 
-**What is remembered.**  A schema counts for everybody.  "There is none" counts for a while, and for
-lanes of the same account that had asked when the lookup went out.  So who registers a schema and
-uses it then is never told what others heard before, though they ask for each id in advance.
+**Memory.** A schema counts for all lanes. "There is none" counts for a while, and for lanes of the
+same account that had asked when the lookup went out. So a producer that registers a schema and then
+uses it never gets an older answer of other accounts, even if they ask for each id in advance.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ from belfry.schedules.rejections import Rejection
 from belfry.wire.readings import Reading, Reference, reading_of
 from belfry.wire.requests import MOST_SCHEMAS
 
-# A lookup that has no answer ends sooner than that (`client.TIMEOUT_S`), unless it is held back.
+# A lookup without an answer ends sooner than this (`client.TIMEOUT_S`), unless it is held back.
 STUCK_S: Final = 5.0
 
 log = structlog.get_logger(__name__)
 
 
 class SchemaSource(Protocol):
-    """What is asked; answers within seconds, and never raises."""
+    """The source of schemas; it answers within seconds, and never raises."""
 
     def writer_schema(self, schema_id: int) -> WriterSchema:
         """The schema of an id."""
@@ -57,8 +57,8 @@ class SchemaSource(Protocol):
 class Lookups:
     """Asks one registry for all partitions of a worker.
 
-    `known` are readings that need no registry; `clock` gives seconds; `told` hears of each lookup:
-    "answered" or "unanswered".  All methods may be called from any thread.
+    `known` are readings that need no registry; `clock` gives seconds; `told` is called for each
+    lookup: "answered" or "unanswered".  All methods may be called from any thread.
     """
 
     def __init__(
@@ -76,7 +76,7 @@ class Lookups:
         self._changed = Condition()
         self._known = dict(known or {})
         self._found: dict[Reference, Reading] = {}
-        # By lane: what there is none of, and until when that counts.
+        # By lane and reference: the refusal of a missing schema, and until when it counts.
         self._missing: dict[tuple[bytes, Reference], tuple[float, Rejection]] = {}
         self._lanes = Lanes()
         self._unanswered = 0
@@ -87,20 +87,20 @@ class Lookups:
         self._begun = self._idle = 0
 
     def start(self) -> Lookups:
-        """Begin to ask. A thread begins with the first want, others while all are busy."""
+        """Begin to ask. The first want starts a thread; more start while all are busy."""
         with self._changed:
             self._started = True
-            self._have_one_look()
+            self._keep_one_waiting()
         return self
 
     def close(self) -> None:
-        """Ask no more; a lookup that is under way does not hold up the end of the process."""
+        """Stop asking; a lookup that is under way does not delay the end of the process."""
         with self._changed:
             self._closing = True
             self._changed.notify_all()
 
     def answer(self, lane: bytes, reference: Reference) -> Reading | None:
-        """How records with this reference are read, or why not; None where nobody knows yet."""
+        """How records with this reference are read, or why not; None if it is not known yet."""
         with self._changed:
             return self._answer(lane, reference)
 
@@ -112,9 +112,9 @@ class Lookups:
         return missing if self._clock() < until else None
 
     def ask(self, lane: bytes, reference: Reference) -> bool:
-        """Want an answer; again and again while it is waited for.  False where there is no room.
+        """Want an answer; to be called again while the caller waits. False if there is no room.
 
-        Nobody is asked again for what was answered since the caller last looked.
+        If the answer has come since the caller last looked, the registry is not asked again.
         """
         with self._changed:
             if self._answer(lane, reference) is not None:
@@ -122,15 +122,16 @@ class Lookups:
             known = self._lanes.want(lane, reference) is not None
             wanted = self._lanes.ask(lane, reference, self._clock())
             if wanted and not known:
-                self._have_one_look()
+                self._keep_one_waiting()
                 self._changed.notify()
         return wanted
 
     def waited_s(self, lane: bytes, reference: Reference) -> float:
-        """For how long a lane has waited, as far as others are not the reason.
+        """How long a lane has waited, as far as other lanes are not the cause.
 
-        While its lookup has not gone out because others come first, nothing counts.  All counts
-        once it has gone out, and before that where the lane's own lookups or its doubt are why not.
+        While its lookup has not gone out because others come first, the wait does not count. It
+        counts once the lookup has gone out, and before that if the lane's own lookups or its doubt
+        delay it.
         """
         with self._changed:
             want = self._lanes.want(lane, reference)
@@ -139,7 +140,7 @@ class Lookups:
             return self._lanes.waited(lane, want, self._clock(), self._stuck_s)
 
     def silent(self, lane: bytes, reference: Reference) -> str:
-        """Why a lane should not wait for this, as a clause; empty where an answer may come soon."""
+        """Why a lane should not wait for this, as a clause; empty if an answer may come soon."""
         now = self._clock()
         with self._changed:
             want = self._lanes.want(lane, reference)
@@ -150,14 +151,13 @@ class Lookups:
             return f"no lookup has ended for {self._stuck_s:.0f} s" if stuck else ""
 
     def doubt(self) -> str:
-        """Why the last lookups had no answer, as a clause; empty where the last one had."""
+        """Why the last lookups had no answer, as a clause; empty if the last one had an answer."""
         return self._why if self._unanswered >= DOUBTS else ""
 
     # -- the threads -----------------------------------------------------------------------------
 
-    def _have_one_look(self) -> None:
-        """Begin a thread where something is wanted and none waits for it: one has to look when a
-        lane may be asked for again."""
+    def _keep_one_waiting(self) -> None:
+        """Begin a thread if there are wants and none waits: one sees when a lane's turn comes."""
         busy = not self._idle and self._lanes.waiting
         if self._started and busy and self._begun < THREADS:
             name = f"belfry-registry-{self._begun}"
@@ -172,7 +172,7 @@ class Lookups:
                     answer = self._registry.writer_schema(reference)
                 else:
                     answer = self._registry.writer_schema_by_guid(reference)
-            except Exception as error:  # noqa: BLE001  # nobody can say, and the thread goes on
+            except Exception as error:  # noqa: BLE001  # no answer; the thread goes on
                 answer = RegistryUnreachable(named(error))
             reading = _reading(answer)
             with self._changed:
@@ -184,14 +184,14 @@ class Lookups:
                 self._changed.notify_all()
 
     def _take(self) -> Lookup | None:
-        """The next thing to ask for, when there is one; None at the end."""
+        """The next lookup, once there is one; None at the end."""
         with self._changed:
             while not self._closing:
                 now = self._clock()
                 turn = self._lanes.next(now)
                 if turn is not None:
                     self._lanes.goes_out(turn, now)
-                    self._have_one_look()
+                    self._keep_one_waiting()
                     return turn
                 self._idle += 1
                 self._changed.wait(0.1 if self._lanes.waiting else None)
@@ -226,13 +226,13 @@ class Lookups:
 
 
 def _make_room(kept: dict[Any, Any]) -> None:
-    """Room for one more: the oldest goes, and is asked for again if it comes again."""
+    """Make room for one more: the oldest entry is removed, and asked for again if it is needed."""
     while len(kept) >= MOST_SCHEMAS:
         del kept[next(iter(kept))]
 
 
 def _reading(answer: WriterSchema) -> Reading | None:
-    """How records of a schema are read, or why they are refused; None where nobody can say."""
+    """How records of a schema are read, or why they are refused; None without an answer."""
     if isinstance(answer, RegistryUnreachable):
         return None
     if isinstance(answer, Missing):

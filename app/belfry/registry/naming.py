@@ -1,4 +1,4 @@
-"""Under which subject a topic's schema stands: Confluent's strategies, by their names there.
+"""The subject of a topic's schema: Confluent's strategies, by Confluent's names.
 
 | strategy | subject of `io.belfry.ScheduleRequest` on `belfry.schedules` |
 |---|---|
@@ -6,8 +6,7 @@
 | `RECORD` | `io.belfry.ScheduleRequest` |
 | `TOPIC_RECORD` | `belfry.schedules-io.belfry.ScheduleRequest` |
 
-Readers go by the id in a record, so a strategy matters to the process that registers, and to no
-other.
+Readers go by the id in a record, so a strategy only matters to the process that registers.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ TOPIC: Final = "TOPIC"
 
 
 def subject_of(topic: str, name: str, strategy: Strategy = TOPIC) -> str:
-    """Subject of a topic's values, which are records of ours of this name."""
+    """Subject of a topic's values, which are belfry's records of this name."""
     if strategy == "RECORD":
         return full_name(name)
     if strategy == "TOPIC_RECORD":

@@ -2,11 +2,11 @@
 
     asked ─► files changed? ─┬ no                ─► the client that is there
                              └ yes: make another ─┬ the files can be used ─► the new one
-                                                  └ they cannot           ─► the old one, and a line
+                                                  └ they cannot           ─► the old one, logged
 
 Confluent's client reads its files once, when it is made.  A process that runs for months would show
-a certificate that has ended, or believe no authority but the last one.  What was asked before a
-change is answered by the client that it was asked of: that one is closed at the next change.
+a certificate that has ended, or only believe the former authority. A request from before a change
+is answered by the client that sent it: that client is closed at the next change.
 """
 
 from __future__ import annotations
@@ -43,17 +43,17 @@ log = logging.getLogger(__name__)
 class RenewedClient:
     """A client of Confluent's for one registry; may be asked from any thread.
 
-    `properties` are Confluent's; texts from the environment are made numbers where it wants
-    numbers.  `clock` gives seconds and never goes back.
+    `properties` are Confluent's; texts from the environment are made numbers if Confluent's client
+    wants numbers. `clock` gives seconds and never goes back.
     """
 
     def __init__(self, url: str, properties: Mapping[str, Any], clock: Callable[[], float]) -> None:
-        """Raises what Confluent's client does: `ValueError`, or `OSError` for a file."""
+        """Raises the errors of Confluent's client: `ValueError`, or `OSError` for a file."""
         given = {key: _typed(key, value) for key, value in properties.items()}
         self._configuration = {**_TIMEOUT, **given, "url": url}
         self._files = [str(given[name]) for name in _FILES if isinstance(given.get(name), str)]
         self._watch = FileWatch([Path(each) for each in self._files], clock)
-        # Two threads that are told of one change would close a client that is in use.
+        # If two threads saw one change, they would close a client that is in use.
         self._renewing = Lock()
         self._client = self._made()
         self._former: SchemaRegistryClient | None = None
@@ -69,7 +69,7 @@ class RenewedClient:
         try:
             made = self._made()
         except (OSError, ValueError) as error:
-            # Half written, or spoilt: what was good stays good until it is mended.
+            # The files are half written, or damaged: the old client stays until they are mended.
             log.warning("%s not read again for the registry: %s", self._files, error)
             return
         former, self._former, self._client = self._former, self._client, made

@@ -1,14 +1,14 @@
-"""Writers' schemas as one registry gives them: what an answer comes to, and how long it is kept.
+"""Writers' schemas as one registry gives them: the meaning of answers, and how long they are kept.
 
     the registry says                        the answer         kept
     a schema of Avro that is safe to use     the schema         for ever
     any other schema                         Unusable, why      for ever
     404 with a registry's own code           Missing            for `MISSING_S`
-    anything else, or nothing                Unreachable        not at all
+    anything else, or no answer              Unreachable        not at all
 
-A schema id never changes its meaning, so what was found is kept for ever.  "There is none" is kept
-for a short time only, because a producer may register a moment after its first record.  Anybody may
-make ids up, so the memory of what is missing has a limit.
+A schema id never changes its meaning, so a found schema is kept for ever. "There is none" is only
+kept for a short time, because a producer may register a moment after its first record. Any producer
+may make ids up, so the memory of missing schemas has a limit.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from belfry.registry.answers import Missing, RegistryUnreachable, Unusable, Writ
 from belfry.wire.readings import Reference
 from belfry.wire.safety import MAX_SCHEMA_BYTES, unsafe_reason
 
-# "There is none" is believed for so many seconds.
+# Seconds for which "there is none" is believed.
 MISSING_S: Final = 10.0
-# Unknown references that are remembered, before all of them are forgotten.
+# The most unknown references that are remembered; then all of them are forgotten.
 MAX_MISSING: Final = 10_000
 
 
 class SchemaMemory:
-    """What one registry has said of writers' schemas; `clock` gives seconds."""
+    """The answers of one registry about writers' schemas; `clock` gives seconds."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
@@ -41,7 +41,7 @@ class SchemaMemory:
         self._missing: dict[Reference, tuple[float, Missing]] = {}
 
     def answer(self, reference: Reference, fetch: Callable[[], Schema]) -> WriterSchema:
-        """What is remembered, or what `fetch` finds; never raises.
+        """The remembered answer, or that of `fetch`; never raises.
 
         A new answer is remembered unless the registry was not reached.
         """
@@ -60,17 +60,17 @@ class SchemaMemory:
 
     def _remember_missing(self, reference: Reference, answer: Missing) -> None:
         if len(self._missing) >= MAX_MISSING:
-            # Made-up ids must not fill the memory; forgetting costs one more request each.
+            # Made-up ids must not fill the memory; each forgotten one costs one more request.
             self._missing.clear()
         self._missing[reference] = (self._clock() + MISSING_S, answer)
 
     def forget_missing(self, reference: Reference) -> None:
-        """Ask again the next time, where the last answer was that there is none."""
+        """Ask again the next time, if the last answer was that there is no such schema."""
         self._missing.pop(reference, None)
 
 
 def _answer(reference: Reference, fetch: Callable[[], Schema]) -> WriterSchema:
-    """One question to the registry as a value; every failure of a connection means "later"."""
+    """The answer to one request, as a value; every failure of a connection means "later"."""
     try:
         return _usable(fetch())
     except SchemaRegistryError as error:
@@ -84,8 +84,8 @@ def _answer(reference: Reference, fetch: Callable[[], Schema]) -> WriterSchema:
 def _says_missing(error: SchemaRegistryError, reference: Reference) -> bool:
     if error.http_status_code != 404:
         return False
-    # A 404 without a registry's own code comes from something else, such as a wrong path.  For
-    # GUIDs it is what registries without that endpoint say, and they will never know one.
+    # A 404 without a registry's own code has another cause, such as a wrong path. For GUIDs
+    # registries without that endpoint answer so, and they will never know a GUID.
     return isinstance(reference, bytes) or error.error_code not in (None, -1)
 
 

@@ -1,8 +1,8 @@
-"""What a worker does about the registry before it begins: publish, or check and say.
+"""A worker's use of the registry before it begins: it publishes schemas, or checks them.
 
-Where workers may register, they publish belfry's schemas, and wait for a registry that is still
-starting.  Where they may not, they compare and say what is wrong, then begin all the same: readers
-of prefixed requests wait for a registry that is away, and nothing else does.
+If workers may register, they publish belfry's schemas, and wait for a registry that is still
+starting. If they may not, they compare and report problems, and begin anyway: only readers of
+prefixed requests wait for a registry that is away.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Tell = Callable[[str], object]
 
 
 class Frames(NamedTuple):
-    """What stands before a record that a worker writes: the registry's id, or a fingerprint."""
+    """The heads of records that a worker writes: the registry's id, or a fingerprint."""
 
     request: bytes
     lifecycle: bytes
@@ -47,10 +47,10 @@ def frames(
     tell: Tell,
     sleep: Callable[[float], object] = time.sleep,
 ) -> Frames:
-    """Frames for what a worker writes; single-object ones where the registry has no id for them.
+    """Frames for a worker's records; single-object ones if the registry has no id for them.
 
-    `tell` gets each problem as a sentence.  Raises `RegistryError` where a worker may register and
-    the registry refuses, or does not answer for as long as the settings wait.
+    `tell` gets each problem as a sentence. Raises `RegistryError` if a worker may register and the
+    registry refuses, or does not answer for as long as the settings wait.
     """
     wanted = {short: CARRIED[short] for short in WRITTEN}
     subjects = {short: subject_for(settings, short, name) for short, name in wanted.items()}
@@ -74,9 +74,9 @@ def lookups(
     written: Frames,
     told: Callable[[str], object] = str,
 ) -> Lookups | None:
-    """Who asks for the schemas of requests; that which workers write with needs no asking.
+    """The lookups of requests' schemas; the schema that workers write with needs no lookup.
 
-    `told` hears of each lookup.
+    `told` is called for each lookup.
     """
     if registry is None:
         return None

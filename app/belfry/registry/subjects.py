@@ -1,7 +1,7 @@
-"""Which topic carries which of our schemas, and under which subject (`naming`).
+"""The topics of belfry's schemas, and the subjects of these (`naming`).
 
 Fired events of envelope tenants have a subject per tenant topic; it is registered when the tenant
-first fires, as the tenants are not known before.
+first fires, because the tenants are not known before.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def subjects(settings: SharedSettings) -> dict[str, str]:
 
 
 def open_registry(settings: SharedSettings) -> Registry | None:
-    """The configured registry, or None where there is none."""
+    """The configured registry, or None without one."""
     if settings.schema_registry_url is None:
         return None
     properties = {property_name(key): value for key, value in settings.registry.items()}
@@ -45,7 +45,7 @@ def open_registry(settings: SharedSettings) -> Registry | None:
 
 
 def publish_all(registry: Registry, settings: SharedSettings) -> dict[str, int]:
-    """Register all of our schemas; gives the id of each subject.
+    """Register all of belfry's schemas; returns the id of each subject.
 
     Raises `RegistryError` at the first subject that could not be registered.
     """
@@ -55,7 +55,7 @@ def publish_all(registry: Registry, settings: SharedSettings) -> dict[str, int]:
 
 
 def check_all(registry: Registry, settings: SharedSettings) -> list[str]:
-    """What is wrong with the registry's subjects, as sentences; empty where all is fine."""
+    """What is wrong with the registry's subjects, as sentences; empty if all are in order."""
     return [
         problem
         for subject, name in subjects(settings).items()
@@ -64,10 +64,10 @@ def check_all(registry: Registry, settings: SharedSettings) -> list[str]:
 
 
 def fired_event_id(registry: Registry, settings: SharedSettings, topic: str) -> int | None:
-    """Schema id to write `FiredEvent` to an envelope tenant's topic with.
+    """The schema id to write `FiredEvent` with, on an envelope tenant's topic.
 
-    Where belfry may not register, and nobody did for this topic, the id that the deliveries topic
-    has is taken: readers go by the id alone.  None where neither is registered.
+    If belfry may not register, and this topic has no schema yet, the id of the deliveries topic is
+    used: readers only go by the id. None if neither is registered.
     """
     name = CARRIED["deliveries"]
     wanted = registry.id_for_writing(
@@ -84,7 +84,8 @@ def fired_event_id(registry: Registry, settings: SharedSettings, topic: str) -> 
 def look_in(registry: Registry | None) -> Look | None:
     """Writers' schemas by id or GUID, as a decoder asks for them; None without a registry.
 
-    For who goes on without: a registry that does not answer counts as one that has no such schema.
+    It is for callers that can go on without: a registry that does not answer counts as one without
+    such a schema.
     """
     ask = ask_in(registry)
     if ask is None:
@@ -99,9 +100,9 @@ def look_in(registry: Registry | None) -> Look | None:
 
 
 def ask_in(registry: Registry | None) -> Look | None:
-    """The same for who has to know that the registry does not answer.
+    """The same for callers that have to know if the registry does not answer.
 
-    What it gives raises `RegistryUnreachableError` then, with the address of the registry.
+    The function raises `RegistryUnreachableError` then, with the address of the registry.
     """
     if registry is None:
         return None

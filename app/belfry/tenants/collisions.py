@@ -1,13 +1,13 @@
-"""Which tenants' topics cannot exist beside one another, and whose the name is then.
+"""Tenants' topics that cannot exist beside one another, and the tenant that has the name then.
 
-In Kafka's metrics a dot and an underscore are the same, so Kafka makes no topic `a_b` where there
-is an `a.b`.  Whose a name is follows from what lasts and what every worker reads alike: topics that
-are there, and policies.  A request never decides it, least of all one that is refused.
+In Kafka's metrics a dot and an underscore are the same, so Kafka makes no topic `a_b` if there is
+an `a.b`. Which tenant has a name is decided by facts that last and that every worker reads alike:
+topics that exist, and policies. A request never decides it, least of all a refused one.
 
-    topics that are there   belfry.fired.a.b
+    topics that exist       belfry.fired.a.b
     policies                a_b, a-c
-    a request of a_b        tenant_collides: the name is that of a.b, whose topic is there
-    a request of a-c        taken in: a dash is a dash in metrics, too
+    a request of a_b        tenant_collides: the name is that of a.b, whose topic exists
+    a request of a-c        taken in: a dash stays a dash in metrics
 """
 
 from __future__ import annotations
@@ -19,34 +19,34 @@ NOTHING: Final[frozenset[str]] = frozenset()
 
 
 def metric_name(topic: str) -> str:
-    """What Kafka's metrics call a topic."""
+    """The name of a topic in Kafka's metrics."""
     return topic.replace(".", "_")
 
 
 class Collisions:
-    """Topics that are there, and those that policies reserve for their tenants.
+    """Topics that exist, and those that policies reserve for their tenants.
 
-    Looked up by the name that Kafka's metrics give them, so a question costs the same with a
-    hundred thousand topics.  Belongs to the directory's lock.
+    They are looked up by their names in Kafka's metrics, so a question costs the same with a
+    hundred thousand topics. The directory's lock guards them.
     """
 
     def __init__(self, prefix: str = "") -> None:
-        """Topics that begin with the prefix are named after their tenants, and counted."""
+        """Topics that begin with `prefix` are named after their tenants, and counted."""
         self._prefix = prefix
         self._there: dict[str, frozenset[str]] = {}
         self._reserved: dict[str, frozenset[str]] = {}
-        # Topics that are there and not reserved.
+        # Topics that exist and are not reserved.
         self._strange: set[str] = set()
 
     def topics(self, come: Iterable[str], gone: Iterable[str]) -> set[str]:
-        """Note topics that are there now, and those that are not; the names in metrics of both."""
+        """Note new topics, and topics that are gone; returns the names of both in metrics."""
         come, gone = list(come), list(gone)
         touched = _note(self._there, come, gone)
         self._look(come, gone)
         return touched
 
     def reservations(self, come: Iterable[str], gone: Iterable[str]) -> set[str]:
-        """The same of topics that a policy's tenant has by its name."""
+        """The same for topics that a tenant with a policy has by its name."""
         come, gone = list(come), list(gone)
         touched = _note(self._reserved, come, gone)
         self._look(come, gone)
@@ -63,7 +63,7 @@ class Collisions:
                 self._strange.discard(topic)
 
     def known(self, topic: str) -> bool:
-        """Whether a topic is there, or reserved."""
+        """Whether a topic exists, or is reserved."""
         name = metric_name(topic)
         return topic in self._there.get(name, NOTHING) or topic in self._reserved.get(name, NOTHING)
 
@@ -73,14 +73,14 @@ class Collisions:
 
     @property
     def unreserved(self) -> int:
-        """How many topics are there that are named after a tenant, and that no policy reserves."""
+        """The number of topics that exist, are named after a tenant, and have no reservation."""
         return len(self._strange)
 
     def rival(self, topic: str) -> str | None:
-        """The topic that keeps this one from being there, or None.
+        """The topic that keeps this one from being made, or None.
 
-        A topic that is there has its name.  Else one that is has it; else a reserved one, and of
-        two such the first by the alphabet.
+        A topic that exists has its name. If it does not exist, another one that exists has the
+        name; else a reserved one, and of two reserved ones the first by the alphabet.
         """
         there = self._there.get(metric_name(topic), NOTHING)
         first = min(there or self._reserved.get(metric_name(topic), NOTHING), default=topic)

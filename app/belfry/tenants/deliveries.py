@@ -1,20 +1,20 @@
-"""The state of a delivery: its targets, how often it was tried, and when it is given up.
+"""The state of a delivery: its targets, the number of its attempts, and when it is given up.
 
-It travels beside the fired event, as the header `belfry-delivery`: JSON with its format first.  All
-that a dispatcher needs is there, so it keeps no state and asks for no policies.
+The state travels beside the fired event, as the header `belfry-delivery`: JSON with its format
+first. It has all that a dispatcher needs, so a dispatcher keeps no state and reads no policies.
 
     fire ─► one delivery for each target of strategy ALL, each with an end of its own
             one for all targets of FIRST_AVAILABLE, one for all of ROUND_ROBIN
 
-A retry carries the same state with the next number of attempt.
+A retry carries the same state with the next attempt number.
 
     attempt   1          2          3          4           …      at most 10, or a day
     waits        1-1.25 s   2-2.5 s    4-5 s      8-10 s   …      at most an hour and a quarter
 
-The wait is doubled each time, and up to a quarter is added so that what failed together is not
-tried together.  That share is a hash of fire and attempt, so a dispatcher that does its step again
-finds the same instant.  A retry is a schedule of belfry's own tenant `RETRIES`: it is kept and
-fired like every other one, and is lost no more than they are.
+The wait is doubled each time, and up to a quarter is added so that deliveries that failed together
+are not tried together. That share is a hash of fire and attempt, so a dispatcher that does its step
+again computes the same instant. A retry is a schedule of belfry's own tenant `RETRIES`: it is kept
+and fired like every other schedule, and is as safe against loss.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from belfry.tenants.policy import TenantPolicy
 
 FORMAT: Final = 1
 HEADER: Final = "belfry-delivery"
-# The key of the fired record, where its request gave one; the delivery itself has another.
+# The key of the fired record, if its request gave one; the delivery itself has another key.
 KEY_HEADER: Final = "belfry-record-key"
 # Retries are schedules of this tenant, and fire into the topic of deliveries.
 RETRIES: Final = "belfry-deliveries"
@@ -53,11 +53,11 @@ INITIAL_MS: Final = 1_000
 LONGEST_MS: Final = 3_600_000
 MAX_AGE_MS: Final = 86_400_000
 _DOUBLINGS: Final = 40
-# A policy may say any number; an instant that is further away is none that a record can hold.
+# A policy may have any number; a record cannot hold an instant that is further away than this.
 _LONGEST_WAIT_MS: Final = 366 * 86_400_000
 _INT: Final = 2**31 - 1
 _LONG: Final = 2**63 - 1
-# What the numbers of a state may be at least and at most: as wide as policies and schemas are.
+# The least and the most of each number of a state: as wide as policies and schemas are.
 _BOUNDS: Final = {
     "number": (0, _INT),
     "attempt": (1, _INT),
@@ -69,19 +69,20 @@ _BOUNDS: Final = {
 
 
 class UnknownDelivery(ValueError):
-    """A state that this version cannot read."""
+    """A state that this release cannot read."""
 
 
 @dataclass(frozen=True, slots=True)
 class DeliveryState:
-    """One delivery: `number` tells those of a fire apart, `tell` asks for DELIVERED to be told.
+    """One delivery: `number` tells those of a fire apart, `tell` asks for a DELIVERED record.
 
-    One that `acks` acknowledges the fire when it arrives: something waits for it.  `refs` are the
-    secrets that its targets name and that the tenant's policy allowed when the event fired.
+    With `acks` its arrival acknowledges the fire, for which something waits. `refs` are the secrets
+    that its targets name and that the tenant's policy allowed when the event fired.
 
-    `attempt` counts from 1, and `attempts` is the most there may be.  `initial_ms` and `max_ms`
-    bound the wait between two, `age_ms` how long after the fire the last one may be.  `hosts` is
-    the policy's `allowed_hosts` when the event fired; empty allows every host.
+    `attempt` counts from 1, and `attempts` is the most attempts there may be. `initial_ms` and
+    `max_ms` bound the wait between two attempts; `age_ms` is the longest time from the fire to the
+    last one. `hosts` is the policy's `allowed_hosts` when the event fired; an empty one allows
+    every host.
     """
 
     targets: tuple[HttpTarget, ...]
@@ -98,14 +99,14 @@ class DeliveryState:
     refs: tuple[str, ...] = ()
 
     def next_attempt(self) -> DeliveryState:
-        """The state of the attempt that follows."""
+        """The state of the next attempt."""
         return replace(self, attempt=self.attempt + 1)
 
     def order(self, schedule_id: str, occurrence: int) -> tuple[HttpTarget, ...]:
         """The targets of this attempt, in the order in which they are tried.
 
-        ROUND_ROBIN begins with the next one for each occurrence, and goes on to the next at a
-        retry; where schedules begin is spread over the targets.
+        ROUND_ROBIN begins each occurrence with the next target, and each retry with the one after
+        that; schedules begin at different targets, spread evenly.
         """
         if self.strategy != "ROUND_ROBIN":
             return self.targets
@@ -113,14 +114,14 @@ class DeliveryState:
         return (self.targets[(turn + self.attempt - 1) % len(self.targets)],)
 
     def wait_ms(self, fire_id: str) -> int:
-        """How long to wait after this attempt failed: doubled each time, plus up to a quarter."""
+        """The wait after this attempt has failed: doubled each time, plus up to a quarter."""
         doublings = min(self.attempt - 1, _DOUBLINGS)
         most_ms = min(max(self.max_ms, self.initial_ms), _LONGEST_WAIT_MS)
         wait_ms = min(self.initial_ms << doublings, most_ms)
         return wait_ms + self._share(fire_id, wait_ms // 4)
 
     def _share(self, fire_id: str, most: int) -> int:
-        """From 0 to `most`, spread evenly over fires and attempts, the same on every machine."""
+        """From 0 to `most`, spread evenly over fires and attempts; equal on all machines."""
         key = f"{fire_id}/{self.number}/{self.attempt}".encode()
         return int.from_bytes(blake2b(key, digest_size=8).digest(), "big") % (most + 1)
 
@@ -128,7 +129,7 @@ class DeliveryState:
 def first_states(
     targets: Sequence[HttpTarget], policy: TenantPolicy, *, tell: bool, acks: bool = False
 ) -> tuple[bytes, ...]:
-    """The states of a fire's deliveries, encoded; none where there are no targets.
+    """The states of a fire's deliveries, encoded; empty if there are no targets.
 
     Numbers go by the order alone, FIRST_AVAILABLE, ROUND_ROBIN, so the same targets give the same
     numbers in each attempt to fire.
@@ -170,7 +171,7 @@ def _given(value: int | None, default: int) -> int:
 
 
 def encode_state(state: DeliveryState) -> bytes:
-    """The header's value; flags that came later are left out where they say nothing."""
+    """The header's value; flags that came with later releases are left out if they are not set."""
     record: dict[str, Any] = {"v": FORMAT, **asdict(state)}
     if not state.acks:
         del record["acks"]
@@ -181,9 +182,9 @@ def encode_state(state: DeliveryState) -> bytes:
 
 
 def decode_state(encoded: bytes) -> DeliveryState:
-    """The state in a header's value; `UnknownDelivery` for what this version cannot act on.
+    """The state in a header's value; `UnknownDelivery` if this release cannot act on the value.
 
-    A state that is returned may be used without a further look: one record must not end the others.
+    A returned state needs no further check: one bad record must not stop the others.
     """
     try:
         record = orjson.loads(encoded)
@@ -205,7 +206,7 @@ def _texts(given: Any) -> tuple[str, ...]:
 
 
 def _check(state: DeliveryState) -> None:
-    """Raise `UnknownDelivery` for a field of another type, or beyond what it may be."""
+    """Raise `UnknownDelivery` for a field of another type, or out of its bounds."""
     for name, (least, most) in _BOUNDS.items():
         value = getattr(state, name)
         if type(value) is not int or not least <= value <= most:
@@ -224,9 +225,9 @@ def _check(state: DeliveryState) -> None:
 
 
 def retry_policy(topic: str) -> TenantPolicy:
-    """How the tenant of retries is treated: its events go to the topic of deliveries.
+    """The policy of the tenant of retries: its events go to the topic of deliveries.
 
-    It is spread over 64 shards, for the retries of all tenants are its schedules.  Nobody asks for
-    one that is over: its id is belfry's own.
+    It is spread over 64 shards, because the retries of all tenants are its schedules. Retries that
+    are over are forgotten: clients never ask for them by id.
     """
     return TenantPolicy(RETRIES, output_topic=topic, spread=RETRY_SHARDS, remember_ms=0)

@@ -1,15 +1,15 @@
-"""The directory of tenants: how each of them is treated, by its policy and by what is found out.
+"""The directory of tenants: how each is treated, by its policy and by the findings about it.
 
     policies' thread    follow(effective) ──► another value of one tenant ──► another snapshot
-    outputs' threads    note(what was found out about a topic)          ──► another snapshot
+    outputs' threads    note(findings about a topic)                    ──► another snapshot
     partitions' threads                 begin of a step ──► the snapshot of now, until its end
 
 A change makes a new snapshot, and one assignment puts it in place: a step that began before keeps
 the old one whole (`snapshots`, `step_tenants`).
 
-Anybody can make names up, so those that have nothing are forgotten when there are thousands: no
-policy, no output topic, and nothing that was found out about them.  Met again, such a tenant is
-what it was.
+Any client can make names up, so some tenants are forgotten when there are thousands: those with no
+policy, no output topic, and no findings about them. If such a tenant is met again, its value is the
+same as before.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from belfry.tenants.snapshots import AT_LEAST_ONCE, Snapshot, Snapshots
 from belfry.tenants.topic_names import TopicNames
 from belfry.tenants.topic_register import TopicRegister
 
-# Names that were met since the directory was last looked through for those that nobody needs.
+# So many names are met before the directory is searched again for tenants to forget.
 MET: Final = 10_000
 
 
@@ -33,8 +33,8 @@ class Tenants:
     """Directory of tenants, by name or by the name's bytes; unknown ones get the defaults.
 
     `effective_of` is asked for the policy of each tenant whose name is met for the first time; the
-    shell answers it from the topic of policies.  Threads share a directory: `guard` is the lock
-    that is held while it changes.
+    shell answers from the topic of policies. Threads share a directory: `guard` is the lock that is
+    held while it changes.
     """
 
     def __init__(
@@ -46,7 +46,7 @@ class Tenants:
         signing: Signing | None = None,
         most_unknown: int | None = None,
     ) -> None:
-        """`most_unknown`: most tenants without a policy that may have topics; None: any number."""
+        """`most_unknown`: the most tenants without a policy that get topics; None: no limit."""
         self._fired_prefix = fired_prefix
         self.names = TopicNames(fired_prefix.removesuffix("fired."))
         self._delivery = delivery
@@ -56,10 +56,10 @@ class Tenants:
         self._snapshots = Snapshots(fired_prefix)
         self.topics = TopicRegister(fired_prefix, self._snapshots, most_unknown)
         self.signing = signing or Signing()
-        # The bytes that a record of the topic that tenants share may have; 0: nobody has looked.
+        # The most bytes of a record in the topic that tenants share; 0 if nothing has asked yet.
         self.shared_record_bytes = 0
-        self.store_problem = ""  # Why no payload can be stored elsewhere; empty where they can.
-        self.effective_of: Callable[[str], EffectivePolicy | None] = _nobody
+        self.store_problem = ""  # Why no payload can be stored elsewhere, or "".
+        self.effective_of: Callable[[str], EffectivePolicy | None] = _no_policy
         self._look_at = MET
 
     @property
@@ -73,13 +73,13 @@ class Tenants:
         return found if found is not None else self.meet(name, self.snapshot)
 
     def known(self, name: bytes) -> Tenant | None:
-        """The tenant of this UTF-8 name, if it was asked for before."""
+        """The tenant of this UTF-8 name, if it was met before."""
         return self.snapshot.by_bytes.get(name)
 
     def concerns(self, name: str) -> bool:
-        """Whether a change of this tenant's policy has to be followed: it was met, or is just now.
+        """Whether a change of this tenant's policy has to be followed: it was met, or is being met.
 
-        A tenant that is met while its policy changes may have been asked for by the old one.
+        A tenant that is met while its policy changes may be made from the old policy.
         """
         return name in self._meeting or name in self.snapshot.by_name
 
@@ -89,7 +89,7 @@ class Tenants:
         return found if found is not None else self.meet(name.decode(), self.snapshot)
 
     def meet(self, name: str, snapshot: Snapshot) -> Tenant:
-        """The tenant of a name that a snapshot does not hold; it does from now on."""
+        """The tenant of a name that a snapshot does not hold; the snapshot holds it from now on."""
         self._meeting.add(name)
         effective = self.effective_of(name) or self.defaults(name)
         with self._guard:
@@ -109,7 +109,7 @@ class Tenants:
         return EffectivePolicy(policy)
 
     def follow(self, effective: EffectivePolicy, **found: Unpack[TenantFacts]) -> Tenant:
-        """Put a policy into effect for its tenant, with what the shell found out about it."""
+        """Put a policy into effect for its tenant, with the shell's findings about it."""
         name = effective.policy.tenant
         self.of(name)
         with self._guard:
@@ -118,16 +118,16 @@ class Tenants:
             return self.snapshot.by_name[name]
 
     def note(self, findings: Iterable[tuple[Tenant, TenantFacts]]) -> None:
-        """Note what the shell found out about tenants.
+        """Note the shell's findings about tenants.
 
-        It is found out about a topic: where a policy has moved the tenant's events to another one
-        meanwhile, it says nothing any more.
+        A finding is about a topic: if a policy has moved the tenant's events to another topic
+        meanwhile, the finding does not count.
         """
         changed: dict[str, Tenant] = {}
         with self._guard:
             for seen, found in findings:
                 if seen.name not in self.snapshot.by_name:
-                    # It was forgotten meanwhile.
+                    # The tenant was forgotten meanwhile.
                     self._snapshots.put(seen)
                 now = changed.get(seen.name) or self.snapshot.by_name[seen.name]
                 if found and now.topic == seen.topic:
@@ -136,11 +136,11 @@ class Tenants:
                 self._snapshots.swap(changed)
 
     def hold(self, name: str, reason: str) -> None:
-        """Let a tenant's events wait, for a reason of the shell's; an empty one ends it."""
+        """Let a tenant's events wait, for a reason of the shell's; an empty one ends the wait."""
         self.note([(self.of(name), {"held": reason})])
 
     def note_shared(self, record_bytes: int) -> None:
-        """Note how large a record of the shared topic may be, for those that share it or will."""
+        """Note how large a record of the shared topic may be, for all tenants that share it."""
         with self._guard:
             if self.shared_record_bytes != record_bytes:
                 self.shared_record_bytes = record_bytes
@@ -149,14 +149,14 @@ class Tenants:
                 known.swap({each.name: each for each in shared})
 
     def note_topics(self, come: Iterable[str], gone: Iterable[str] = ()) -> None:
-        """Note output topics that are there from now on, and those that are not any more."""
+        """Note new output topics, and output topics that are gone."""
         with self._guard:
             self.topics.note(come, gone)
 
     def note_policies(self, come: Iterable[str], gone: Iterable[str] = ()) -> None:
         """Note tenants that have a policy from now on, and those that have none any more.
 
-        What a policy reserves is the topic of its tenant's name, wherever its events go.
+        A policy reserves the topic of its tenant's name, wherever its events go.
         """
         with self._guard:
             self.topics.reserve(come, gone)
@@ -166,10 +166,10 @@ class Tenants:
         return self.names.of(self.names.allowed(effective).policy)
 
     def secret_of(self, name: str) -> bytes:
-        """What a worker signs a request of this tenant with that it writes itself; or nothing.
+        """The secret that signs requests which a worker writes itself for this tenant; or empty.
 
-        Nothing for tenants of belfry's own: for them only deliveries and probes are written.
-        Asking makes no tenant: it may come from any thread, and name anybody.
+        Empty for tenants of belfry's own: only deliveries and probes are written for them. The call
+        adds no tenant: it may come from any thread, with any name.
         """
         if self.signing.of(name) is not None:
             return b""
@@ -183,7 +183,7 @@ class Tenants:
         return accepted[0] if signs and accepted else b""
 
     def on(self, topic: str) -> list[Tenant]:
-        """The tenants whose events go to this topic; of the shared one, those that were met."""
+        """The tenants whose events go to this topic; for the shared one, those that were met."""
         if topic == self.names.shared:
             return self._snapshots.sharing()
         names = set(self._snapshots.named(topic))
@@ -204,7 +204,7 @@ class Tenants:
     # -- under the guard -------------------------------------------------------------------------
 
     def _applied(self, before: Tenant | None, effective: EffectivePolicy) -> Tenant:
-        """A tenant under this policy; what the shell found out of it stays."""
+        """A tenant under this policy; the shell's findings about it stay."""
         effective = self.names.allowed(effective)
         name, topic = effective.policy.tenant, self.topic_of(effective)
         signs, accepted = self.signing.needed(name, effective)
@@ -224,7 +224,7 @@ class Tenants:
         )
 
     def _forget(self) -> None:
-        """Forget the older half of those that have nothing."""
+        """Forget the older half of the tenants that have no policy, no topic and no findings."""
         by_name = self.snapshot.by_name
         strangers = [name for name, tenant in by_name.items() if self._has_nothing(tenant)]
         self._snapshots.forget(set(strangers[: len(strangers) // 2]))
@@ -236,5 +236,5 @@ class Tenants:
         return plain and not self.topics.known(self._fired_prefix + tenant.name)
 
 
-def _nobody(_name: str) -> None:
-    """Nobody has policies: all tenants are treated alike."""
+def _no_policy(_name: str) -> None:
+    """The default of `effective_of`: no tenant has a policy."""

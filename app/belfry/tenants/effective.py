@@ -1,19 +1,19 @@
-"""A tenant as the engine sees it: a value, worked out once of its policy and of facts about it.
+"""A tenant as the engine sees it: a value, computed once from its policy and from facts about it.
 
 Partitions' threads read it for each event while another thread changes policies, so it is never
 changed.  A new effective policy makes another value of its tenant (`dataclasses.replace`), and
 `tenants/directory.py` hands it out from the next step on.
 
-    TenantPolicy          what was written
+    TenantPolicy          as it was written
       └► EffectivePolicy  with its secrets, and with why requests are refused or events wait
-           └► Tenant      with what the shell has found out (topic, size of records, registry's id),
-                          and with answers that each event needs, worked out once
+           └► Tenant      with the shell's findings (topic, size of records, registry's id), and
+                          with answers that each event needs, computed once
 
 Three words about events that do not fire, from the narrow to the wide:
 
-    held       the output topic is missing or refuses: the shell's word
+    held       the output topic is missing or refuses records: the shell finds that
     paused     the policy says so, or cannot be carried out
-    stopped    either of them, as a sentence for people; empty where events fire
+    stopped    either of them, as a sentence for people; empty if events fire
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from belfry.tenants.policy import TenantPolicy
 
 
 class Delivery(StrEnum):
-    """What a fired record's value is: the user's bytes, or Avro `FiredEvent` around them."""
+    """The value of a fired record: the user's bytes, or Avro `FiredEvent` around them."""
 
     PAYLOAD = "PAYLOAD"
     ENVELOPE = "ENVELOPE"
@@ -65,10 +65,10 @@ WRITTEN: Final = {
 
 
 class EffectivePolicy(NamedTuple):
-    """How a tenant is treated: its policy, why its requests are refused, why nothing is fired.
+    """A policy in effect, with the reasons why requests are refused or events wait.
 
-    `secrets` are those that may sign the tenant's requests, the first one being what workers use.
-    `payload_keys` encrypt its payloads at rest, where the policy names any that could be read.
+    `secrets` may sign the tenant's requests; workers sign with the first one. `payload_keys`
+    encrypt its payloads at rest, if the policy names keys that could be read.
     """
 
     policy: TenantPolicy
@@ -80,8 +80,8 @@ class EffectivePolicy(NamedTuple):
     def standing_in(self, why: str, policy: TenantPolicy | None) -> EffectivePolicy:
         """These defaults in place of a policy that is not carried out: events wait.
 
-        Where that policy names keys for payloads, the tenant lacks them: nothing is kept for it.
-        Where it names a secret, requests still have to be signed.
+        If that policy names keys for payloads, the tenant lacks them: nothing is stored for it. If
+        it names a secret, requests still have to be signed.
         """
         if policy is None:
             return self._replace(blocked=why)
@@ -95,23 +95,22 @@ class EffectivePolicy(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Tenant:
-    """One tenant: where its events go, in which shape, and why they are held back, if they are.
+    """One tenant: where its events go, in which shape, and why they wait, if they do.
 
-    `effective` says how it is treated; `topic` follows.  `held` is the shell's word about the
-    output topic, as are `max_record_bytes` and `envelope_head`.  What is asked for each event is
-    worked out of these once: a `paused` tenant's events wait in the backlog (the kill switch), and
-    its schedules' misfire policies judge them when it goes on; `stopped` says why events wait,
-    empty if they do not.  A `queued` tenant's events all go through its backlog, where its rate and
-    its priority are looked at; `aside` says that they do, for this reason or another.  `hooks`
-    begin the deliveries of schedules that name no HTTP targets of their own.  `simple` requests are
-    those of a tenant with one home that has never been another, no quota, and no key for payloads.
-    One that `lacks_key` has a policy that names such a key, and the worker cannot read it: nothing
-    is kept for it, since that would lie there readable.  A `shared` one's
-    events go to the topic of all such tenants, in transactions always, with `key_of` before their
-    keys.  One that is
+    `effective` is the policy in effect; `topic` follows from it. `held`, `max_record_bytes` and
+    `envelope_head` are the shell's findings about the output topic. Answers that each event needs
+    are computed from these once: a `paused` tenant's events wait in the backlog (the kill switch),
+    and its schedules' misfire policies judge them when the pause ends; `stopped` says why events
+    wait, empty if they do not. A `queued` tenant's events all go through its backlog, where its
+    rate and its priority count; `aside` says that they do, for this reason or another.  `hooks`
+    begin the deliveries of schedules that name no HTTP targets of their own.  Requests are `simple`
+    for a tenant that has one home, which never changed, no quota, and no key for payloads. A tenant
+    `lacks_key` if its policy names such a key and the worker cannot read it: nothing is stored for
+    it, since its payloads would be readable. A `shared` tenant's events go to the topic of all such
+    tenants, in transactions always, with `key_of` before their keys.  A tenant that is
     `crowded_out` begins no schedules: unknown tenants have as many topics as they may have.
-    `source_topic` is the topic of requests, where events are to say where theirs lies.
-    Payloads of more than `claims_over` bytes are stored elsewhere; None: of none.
+    `source_topic` is the topic of requests if events are to say where their request lies. Payloads
+    of more than `claims_over` bytes are stored elsewhere; None: no payload is.
     """
 
     name: str
@@ -150,14 +149,14 @@ class Tenant:
     aside: bool = field(init=False)
 
     def __post_init__(self) -> None:
-        for name, value in self._worked_out():
+        for name, value in self._computed():
             object.__setattr__(self, name, value)
-        # They ask for the outcomes that are told.
+        # First states of deliveries depend on the outcomes that are written, which are set above.
         object.__setattr__(self, "hooks", self.deliveries_to(self.effective.policy.http_targets))
         more = bool(self.hooks or self.source_topic)
         object.__setattr__(self, "enveloped", self.enveloped or more)
 
-    def _worked_out(self) -> list[tuple[str, Any]]:
+    def _computed(self) -> list[tuple[str, Any]]:
         policy = self.effective.policy
         delivery, level = Delivery(policy.delivery), Level(policy.lifecycle)
         paused = policy.paused or bool(self.effective.blocked)
@@ -196,13 +195,13 @@ class Tenant:
     def deliveries_to(
         self, targets: Sequence[HttpTarget], *, acks: bool = False
     ) -> tuple[bytes, ...]:
-        """How a fire's deliveries to these targets begin: a state of each, encoded."""
+        """The first states of a fire's deliveries to these targets, encoded."""
         tell = Outcome.DELIVERED in self.written
         return first_states(targets, self.effective.policy, tell=tell, acks=acks)
 
 
 class TenantFacts(TypedDict, total=False):
-    """What the shell finds out about a tenant, and its policy does not say."""
+    """Facts about a tenant that the shell finds out, and that its policy does not have."""
 
     held: str
     max_record_bytes: int
@@ -211,11 +210,11 @@ class TenantFacts(TypedDict, total=False):
 
 
 class Signing(NamedTuple):
-    """Says who has to sign requests: all tenants, or those whose policy names a secret.
+    """Says which tenants have to sign requests: all, or those whose policy names a secret.
 
     Workers sign what they write themselves with the tenant's secret, else with the first of their
-    own keys for `requests`.  The tenants of deliveries and of the canary have keys of their own:
-    nothing else counts.
+    own keys for `requests`. The tenants of deliveries and of the canary have keys of their own, and
+    no other signature counts for them.
     """
 
     everybody: bool = False
@@ -230,8 +229,8 @@ class Signing(NamedTuple):
     def needed(self, name: str, effective: EffectivePolicy) -> tuple[bool, tuple[bytes, ...]]:
         """Whether a tenant's requests have to be signed, and the secrets that may sign them."""
         if (own := self.of(name)) is not None:
-            # Workers alone write for it.  Where nobody has to sign they may have nothing to sign
-            # with; where all have to, nothing unsigned counts, not even theirs.
+            # Only workers write for this tenant. If no tenant has to sign, workers may have no key
+            # to sign with; if all have to, no unsigned request counts, not even a worker's.
             return self.everybody or bool(own), own
         signs = self.everybody or effective.policy.signing_secret_ref is not None
         return signs, (*effective.secrets, *self.requests)

@@ -1,8 +1,8 @@
-"""A tenant's policy: how the tenant is treated, and what is wrong with one that cannot be meant.
+"""A tenant's policy: how the tenant is treated, and the problems of an invalid policy.
 
-Policies live long, so they are frozen; the defaults here are the schema's, and a test holds both
-together.  A policy may come from a newer release: `problems` says what this one would not carry out
-as meant, and such a policy must not be applied in part.
+Policies live long, so they are frozen; the defaults here are the schema's, and a test compares
+both. A policy may come from a newer release: `problems` lists the parts that this release would not
+carry out as meant, and such a policy must not be applied in part.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ MAX_SPREAD: Final = 1024
 MAX_FORMER: Final = 8
 
 MOST_RATE: Final = 1_000_000_000
-# Less than one in eleven days is none.
+# The least rate that counts as a rate: about one fire in eleven days.
 LEAST_RATE: Final = 0.000_001
 MOST_COUNT: Final = 2**31 - 1
 DAY_MS: Final = 86_400_000
@@ -54,16 +54,16 @@ Output = Literal["OWN", "SHARED", "UNKNOWN"]
 
 @dataclass(frozen=True, slots=True)
 class TenantPolicy:
-    """Fields of the schema, in its order; `TenantPolicy(tenant)` is the policy by default.
+    """Fields of the schema, in its order; `TenantPolicy(tenant)` is the default policy.
 
     Rates and quotas hold for each partition.  Where tenants wait for their turn, the one with the
-    higher `priority` goes first.  `look_back_ms` is how far back FIRE_ALL makes up for what was
-    missed, `history_ms` how long outcomes can be looked up.  `former_spreads` are the spreads that
-    the tenant had before, the oldest first: its schedules may still live by them.  Where `output`
-    is SHARED, events go to the one topic of all such tenants.  For `remember_ms` it is known of a
-    schedule that it is over.  Keys at `payload_key_ref` encrypt payloads at rest.  Events say where
-    their request lies with `source_header`.  Payloads of more than `claim_check_over_bytes` are
-    stored elsewhere.
+    higher `priority` goes first.  `look_back_ms` is how far back FIRE_ALL makes up for missed
+    occurrences, `history_ms` how long outcomes can be looked up. `former_spreads` are the spreads
+    that the tenant had before, the oldest first: its schedules may still live by them. If `output`
+    is SHARED, events go to the one topic of all such tenants. A schedule that is over is remembered
+    for `remember_ms`. Keys at `payload_key_ref` encrypt payloads at rest. With `source_header`
+    events say where their request lies.  Payloads of more than `claim_check_over_bytes` are stored
+    elsewhere.
     """
 
     tenant: str
@@ -104,10 +104,10 @@ class TenantPolicy:
 
 
 def problems(policy: TenantPolicy) -> list[str]:
-    """Why the policy cannot be applied as it is meant, as sentences; empty where it can.
+    """Why the policy cannot be applied as it is meant, as sentences; empty if it can.
 
-    Asked where a policy is set, and again by each worker that reads one: its writer may know a
-    later release, or none of these rules.
+    This is checked where a policy is set, and again by each worker that reads one: its writer may
+    be of a later release, or ignore these rules.
     """
     return [
         *_bad_names(policy),
@@ -168,7 +168,7 @@ def _bad_numbers(policy: TenantPolicy) -> list[str]:
 
 
 def _bad_former(policy: TenantPolicy) -> list[str]:
-    """Former spreads form a way that every request goes; it may get longer, never loop."""
+    """Former spreads form a path that every request follows; it may get longer, but never loop."""
     former = policy.former_spreads
     found = []
     if not all(1 <= spread <= MAX_SPREAD for spread in former):

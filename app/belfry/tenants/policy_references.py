@@ -1,10 +1,10 @@
-"""References of a policy to what lies with the workers: secrets, and keys for payloads.
+"""References of a policy to values that workers have: secrets, and keys for payloads.
 
     signing_secret_ref   env:NAME or file:PATH     the tenant signs its requests with it
     payload_key_ref      env:NAME or file:PATH     workers encrypt its payloads at rest with it
     secret_refs          a list of the same        headers of the tenant's targets may name these
 
-What is wrong with them is a sentence each.  Whether a worker can read one, only the worker knows.
+Each problem with one is a sentence. Whether a worker can read a reference, only the worker knows.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from belfry.schedules.targets import HttpTarget
 REFERENCE: Final = re.compile(r"(env:[A-Za-z_][A-Za-z0-9_]*|file:.+)")
 # Fields of a policy that hold one reference.
 REFERRING: Final = ("signing_secret_ref", "payload_key_ref")
-# Why payloads that are encrypted at rest go to no HTTP target.
+# Why payloads that are encrypted at rest cannot go to HTTP targets.
 NO_TARGETS: Final = (
     "Its payloads are encrypted at rest (payload_key_ref), and deliveries to HTTP targets lie in"
     " topics as they are: leave out one of the two."
@@ -32,9 +32,9 @@ NO_TARGETS: Final = (
 
 
 def secret_ref_problem(reference: str | None, field: str = REFERRING[0]) -> str | None:
-    """Why no worker reads a secret from there, or None; for what is set anew.
+    """Why no worker reads a secret from there, or None; asked for a policy that is set anew.
 
-    A policy that was set before it was asked is carried out all the same: its tenant's requests are
+    A policy that was set before this was asked is still carried out: its tenant's requests are
     refused, and its events fire.
     """
     if reference is None or not reference.startswith("env:"):
@@ -50,7 +50,7 @@ def secret_ref_problem(reference: str | None, field: str = REFERRING[0]) -> str 
 
 
 def ref_problem(field: str, reference: str | None) -> list[str]:
-    """What is wrong with a reference as it is written; empty where nothing is."""
+    """What is wrong with a reference as it is written; empty if it is in order."""
     if reference is None or REFERENCE.fullmatch(reference) is not None:
         return []
     why = (
@@ -61,7 +61,7 @@ def ref_problem(field: str, reference: str | None) -> list[str]:
 
 
 def key_ref_problem(reference: str | None, targets: Sequence[HttpTarget]) -> list[str]:
-    """What is wrong with the key for payloads, as it is written and beside the targets."""
+    """What is wrong with the reference to the key for payloads, also beside the targets."""
     found = ref_problem("payload_key_ref", reference)
     return found if reference is None or not targets else [*found, f"http_targets: {NO_TARGETS}"]
 
@@ -69,7 +69,7 @@ def key_ref_problem(reference: str | None, targets: Sequence[HttpTarget]) -> lis
 def secret_refs_problems(
     refs: Sequence[str], hosts: tuple[str, ...], targets: Sequence[HttpTarget]
 ) -> list[str]:
-    """References that the tenant's targets may name in headers, and those of its own targets."""
+    """What is wrong with the references that the tenant's targets may name in headers."""
     found = [why for each in refs if (why := named_problem(each)) is not None]
     if len(refs) > MOST_REFERENCES:
         found.append(f"{len(refs)} secret_refs; at most {MOST_REFERENCES} are allowed.")

@@ -1,19 +1,20 @@
-"""What a tenant may do by itself: which fields of its policy it sets, which targets it may have.
+"""The rights of a tenant: the fields of its policy that it may set, the targets it may have.
 
-Fields that say how a tenant's own events are treated are the tenant's.  Fields that cost others
-something, or reach what is theirs, are the platform's: topics, quotas, turns, hosts, secrets, where
-schedules live.  Every field of a policy stands in the table `SET_BY`, so that no new field is open
+A tenant may set fields that only concern its own events. The platform sets fields that cost other
+tenants something, or reach what belongs to others: topics, quotas, turns, hosts, secrets, where
+schedules live. Every field of a policy stands in the table `SET_BY`, so that no new field is open
 to tenants by oversight.
 
-The platform's fields bound the targets in turn: `reach_of_targets_problem` says why a tenant may
-not have a target, by the hosts and secrets of its policy, and by whose topic it is.
+The platform's fields bound the targets: `reach_of_targets_problem` says why a tenant may not have a
+target, by the hosts and secrets of its policy, and by the owner of the target's topic.
 
     the tenant's admin sets   http_targets: https://hooks.example.com/x
     the platform allows it    allowed_hosts: *.example.com
     refused                   https://other.example/x      target_not_allowed, where it is set, and
                                                            in each request that names it
 
-HTTP asks `platform_changes` before it carries out what a tenant's own administrator sends.
+The HTTP API calls `platform_changes` before it carries out a change by a tenant's own
+administrator.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from belfry.schedules.targets import target_of
 from belfry.tenants.policy import TenantPolicy
 from belfry.tenants.policy_references import NO_TARGETS
 
-# Of a list that an answer shows.
+# The most characters of a list in an answer.
 MAX_SHOWN: Final = 200
 
 
@@ -82,7 +83,7 @@ PLATFORMS: Final = tuple(name for name, setter in SET_BY.items() if setter is Se
 def platform_changes(before: TenantPolicy, after: TenantPolicy) -> list[str]:
     """Fields of the platform's in which two policies of a tenant differ, in the schema's order.
 
-    Empty where the tenant's own administrator may make the change.
+    Empty if the tenant's own administrator may make the change.
     """
     return [name for name in PLATFORMS if getattr(before, name) != getattr(after, name)]
 
@@ -92,7 +93,7 @@ def reach_of_targets_problem(
 ) -> Rejection | None:
     """Why a tenant may not have these targets, or None.
 
-    By its policy's hosts, secrets and keys for payloads, or by whose topics they are.
+    The hosts, secrets and keys for payloads of its policy decide that, and the owners of topics.
     """
     if targets and policy.payload_key_ref is not None:
         return Rejection("target_not_allowed", NO_TARGETS)

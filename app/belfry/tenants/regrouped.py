@@ -1,13 +1,13 @@
 """Tenants whose key group moves, or lies away from its home, as a partition's steps see them.
 
     the group is on its way here, or from here     its events wait, as those of a held tenant do
-    it lies here, away from its home               its events do not say where their request lies:
-                                                   what moved has another place than its request
+    it lies here, away from its home               its events do not say where their request lies,
+                                                   because that request lies in another partition
 
-In the step in which the last of a group comes, its requests may come as well.  They are judged as
-if it had been here before (`as_if_here`).
+The step that takes in the last record of a group may have requests of it as well. They are judged
+as if the group had been here before (`as_if_here`).
 
-Most partitions have neither; theirs sees no `Regrouped` at all.
+Most partitions have no such group, and their steps use no `Regrouped` at all.
 """
 
 from __future__ import annotations
@@ -25,8 +25,9 @@ Name = TypeVar("Name", str, bytes)
 class Regrouped(NamedTuple):
     """Which groups of a partition's tenants are quiet, and which lie away from home.
 
-    `quiet` has by group the names of those that do not move along with it.  Of groups that are
-    `arriving` no tenant comes that is spread, or was: what is here of it has been here before.
+    `quiet` has by group the names of tenants that do not move along with it. A tenant that is or
+    was spread does not arrive with a group that is `arriving`: its schedules here have been here
+    before.
     """
 
     group_of: Callable[[str], int]
@@ -40,7 +41,7 @@ class Regrouped(NamedTuple):
         return stays is not None and name not in stays
 
     def seen(self, tenant: Tenant) -> Tenant:
-        """A tenant as its group has it treated."""
+        """A tenant with the effects of its group."""
         spread = tenant.spread != 1 or tenant.effective.policy.former_spreads
         stays = spread and self.group_of(tenant.name) in self.arriving
         if not stays and self.is_quiet(tenant.name_bytes):
@@ -51,12 +52,12 @@ class Regrouped(NamedTuple):
 
 
 def as_if_here(tenant: Tenant) -> Tenant:
-    """A tenant without what the move of its group does to it."""
+    """A tenant without the effects of its group's move."""
     return replace(tenant, held="") if tenant.held == WHY else tenant
 
 
 class RegroupedTenants(dict[Name, Tenant]):
-    """Tenants by name, as their groups have them treated; each is worked out once."""
+    """Tenants by name, with the effects of their groups; each is computed once."""
 
     __slots__ = ("_given", "_regrouped")
 

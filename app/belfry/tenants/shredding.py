@@ -1,15 +1,15 @@
-"""Which secret has to be destroyed so that a tenant's payloads can be read no more.
+"""The secret that has to be destroyed so that a tenant's payloads cannot be read any more.
 
 Belfry stores no key. A policy names a place (`payload_key_ref`), and the secret there is the
 operator's. So shredding has two halves: workers forget the keys as soon as the policy is gone, and
-the operator destroys the secret. This module says which one, and who else needs it:
+the operator destroys the secret. This module says which secret, and which other tenants need it:
 
     clinic     payload_key_ref  file:clinic.keys                 ─┐ removed
     clinic-2   payload_key_ref  file:/etc/belfry/clinic.keys     ─┴ names it as well: shared
 
-Two files whose paths end alike may be one file, for a worker adds its own folder to a path that is
-not absolute. Such a policy counts as one that shares the secret: a warning too many costs a look,
-one too few costs another tenant its payloads.
+Two files whose paths end alike may be one file, because a worker adds its own folder to a path that
+is not absolute. Such a policy counts as one that shares the secret: a needless warning costs a
+look, but a missing one costs another tenant its payloads.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class KeyToDestroy(NamedTuple):
 def key_to_destroy(
     removed: TenantPolicy | None, others: Iterable[TenantPolicy]
 ) -> KeyToDestroy | None:
-    """The secret of a policy that is removed; None where its payloads were not encrypted."""
+    """The secret of a policy that is removed; None if its payloads were not encrypted."""
     if removed is None or removed.payload_key_ref is None:
         return None
     reference = removed.payload_key_ref
@@ -70,7 +70,7 @@ def may_be_same(one: str, other: str) -> bool:
 
 
 def destroy_advice(tenant: str, key: KeyToDestroy) -> str:
-    """What an operator has to do, in sentences."""
+    """The instructions for an operator, in sentences."""
     if key.shared_with:
         names = ", ".join(key.shared_with)
         return (
@@ -90,5 +90,5 @@ def destroy_advice(tenant: str, key: KeyToDestroy) -> str:
 
 
 def check_command(tenant: str, key: KeyToDestroy) -> str:
-    """The command that counts what can still be read; a shell takes the reference as it is."""
+    """The command that counts payloads that can still be read; with quotes for a shell."""
     return f"belfry payloads readable {tenant} --key-ref {quote(key.reference)}"

@@ -5,19 +5,19 @@
        ▼
     snapshot 8   shop (changed), pay.eu
 
-A tenant that is met for the first time joins the snapshot of now instead, since nobody has seen
+A tenant that is met for the first time joins the present snapshot instead, since no step has seen
 another value of it; so no directory is copied to look up a name.
 
 Three registers go along with the snapshot, for questions that a name alone does not answer:
 
     moved          topics that policies name       whose events go to this topic?
     alike          names of topics in metrics      whose topic collides with this one?
-    crowded out    names of tenants                who waits for room, when a topic has gone?
+    crowded out    names of tenants                which tenants wait for room when a topic goes?
 
-Tenants that share a topic share its promise: where one of them is to be fired exactly once, all of
-them are, for a consumer reads one topic in one way.  What is there for a hundred thousand of them
-(`output` SHARED) is always exactly once, and is in none of the registers: its name is belfry's own,
-and to add a tenant to it costs the same however many there are.
+Tenants that share a topic share its promise: if one of them is to be fired exactly once, all of
+them are, because a consumer reads one topic in one way. The topic that a hundred thousand tenants
+may share (`output` SHARED) is always exactly once, and is in none of the registers: its name is
+belfry's own, and to add a tenant to it costs the same however many there are.
 """
 
 from __future__ import annotations
@@ -43,31 +43,31 @@ class Snapshot(NamedTuple):
     removed: frozenset[bytes]
 
     def join(self, tenant: Tenant) -> Tenant:
-        """Put a tenant in that was just met; the one that is there by then counts."""
+        """Put in a tenant that was just met; returns the one that counts, which was there first."""
         found = self.by_name.setdefault(tenant.name, tenant)
         self.by_bytes[found.name_bytes] = found
         return found
 
 
 class Snapshots:
-    """The snapshot of `now`, and what goes along with it.
+    """The snapshot of `now`, and the registers that go along with it.
 
-    Belongs to the directory's lock, but for `now`, `named` and `moved_topics`: what these read is
-    replaced and never changed.
+    The directory's lock guards all but `now`, `named` and `moved_topics`: the values that these
+    read are replaced and never changed.
     """
 
     def __init__(self, fired_prefix: str) -> None:
-        """Topics of tenants that no policy moves are the prefix and their names."""
+        """The topic of a tenant that no policy moves is `fired_prefix` and its name."""
         self.now = Snapshot({}, {}, frozenset())
         self._fired_prefix = fired_prefix
-        # Topics that policies name, and the tenants that were treated by such a policy.
+        # Topics that policies name, and the tenants that such a policy was applied to.
         self._moved: dict[str, frozenset[str]] = {}
         # Tenants that were met, by what Kafka's metrics call their topics.
         self._alike: dict[str, frozenset[str]] = {}
         self._crowded_out: set[str] = set()
 
     def named(self, topic: str) -> frozenset[str]:
-        """Tenants that were treated by a policy which names this topic."""
+        """Tenants to which a policy that names this topic was applied."""
         return self._moved.get(topic, NOTHING)
 
     def moved_topics(self) -> set[str]:
@@ -77,7 +77,7 @@ class Snapshots:
     def alike(self, metric_names: Iterable[str]) -> Iterator[Tenant]:
         """Tenants whose topics have, or once had, one of these names in metrics."""
         for name in {name for each in metric_names for name in self._alike.get(each, NOTHING)}:
-            # One that had another topic once may have been forgotten since.
+            # A tenant that had another topic before may have been forgotten since.
             if (tenant := self.now.by_name.get(name)) is not None:
                 yield tenant
 
@@ -90,7 +90,7 @@ class Snapshots:
         return [self.now.by_name[name] for name in self._crowded_out]
 
     def put(self, tenant: Tenant) -> None:
-        """Put a tenant that is treated otherwise into the directory, or one that is new."""
+        """Put a new tenant, or one that is treated differently now, into the directory."""
         before = self.now.by_name.get(tenant.name)
         moved_to = tenant.effective.policy.output_topic
         if moved_to is not None:
@@ -110,7 +110,7 @@ class Snapshots:
             self.swap(changed)
 
     def _agree_on(self, topic: str, changed: dict[str, Tenant]) -> None:
-        """Where tenants share a topic, all of them get what one of them is promised."""
+        """If tenants share a topic, all of them get the promise of any of them."""
         by_name = self.now.by_name
         names = {*self._moved.get(topic, NOTHING), topic.removeprefix(self._fired_prefix)}
         known = [changed.get(name) or by_name.get(name) for name in (*sorted(names), *changed)]
@@ -121,7 +121,7 @@ class Snapshots:
                 changed[name] = replace(each, non_transactional=agreed)
 
     def swap(self, changed: dict[str, Tenant]) -> None:
-        """Another snapshot in which these tenants are treated otherwise."""
+        """Make another snapshot, with these values of tenants."""
         by_name, by_bytes, removed = self.now
         now_removed = set(removed)
         for tenant in changed.values():
@@ -144,7 +144,7 @@ class Snapshots:
                 self._crowded_out.discard(name)
 
     def forget(self, gone: set[str]) -> None:
-        """Another snapshot without these tenants; steps under way keep theirs."""
+        """Make another snapshot, without these tenants; steps under way keep their snapshots."""
         by_name, _, removed = self.now
         kept = {name: tenant for name, tenant in by_name.items() if name not in gone}
         by_bytes = {tenant.name_bytes: tenant for tenant in kept.values()}

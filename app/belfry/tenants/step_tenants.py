@@ -5,11 +5,11 @@
     09:00:00.009   step 41 ends: all that it fired of `shop` went to belfry.fired.shop
     09:00:00.010   step 42 begins: snapshot 8
 
-A step reads thousands of rows, and looks up the tenant of each.  Here that costs a look into a
-dictionary, without a lock; a name that the snapshot lacks is asked of the directory, which puts it
+A step reads thousands of rows, and looks up the tenant of each. Here that costs a lookup in a
+dictionary, without a lock. If the snapshot lacks a name, the directory is asked: it puts the tenant
 into the snapshot, so that the step finds the same value again.
 
-Where key groups move, some tenants are seen otherwise than others see them (`regrouped.py`).
+If key groups move, a step of this partition may see a tenant differently (`regrouped.py`).
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from belfry.tenants.regrouped import Regrouped, RegroupedTenants
 class StepTenants:
     """The tenants as one step of a partition sees them: by one snapshot, from begin to end.
 
-    `regrouped` says which of them move with their groups; it counts from the next step on.
-    `regroupings` counts how often it has become another one.
+    `regrouped` says which tenants move with their groups; a change counts from the next step on.
+    `regroupings` is the number of its changes.
     """
 
     def __init__(self, directory: Tenants) -> None:
@@ -37,7 +37,7 @@ class StepTenants:
         self.target_problem = directory.target_problem
 
     def renew(self) -> None:
-        """A step begins: see tenants as they are treated now."""
+        """Begin a step: see tenants as they are treated now."""
         now, regrouped = self._directory.snapshot, self.regrouped
         if now is not self._now or regrouped is not self._seen:
             self._now, self._seen = now, regrouped
@@ -48,11 +48,11 @@ class StepTenants:
 
     @property
     def store_problem(self) -> str:
-        """Why no payload can be stored elsewhere at the moment; empty where they can."""
+        """Why no payload can be stored elsewhere at the moment; empty if payloads can."""
         return self._directory.store_problem
 
     def letters_of(self, name: str) -> tuple[str, int]:
-        """A tenant's topic of dead letters, and the bytes of a record there; 0: there is none."""
+        """A tenant's topic of dead letters, and the most bytes of a record there; 0: no topic."""
         topic = self._directory.names.letters + name
         return topic, self._directory.topics.letters.get(topic, 0)
 
@@ -68,7 +68,7 @@ class StepTenants:
     def remember_ms(self, name: bytes) -> int:
         """How long it is remembered that a schedule (``tenant/id``) is over.
 
-        A day of a tenant that nobody has met since the start, so that no look makes tenants known.
+        A day for a tenant that was not met since the start, so that a lookup adds no tenants.
         """
         tenant = self._by_bytes.get(name.partition(b"/")[0])
         return DAY_MS if tenant is None else tenant.remember_ms
@@ -79,7 +79,7 @@ class StepTenants:
         return found if found is not None else self._meet(name.decode())
 
     def is_quiet(self, name: bytes) -> bool:
-        """Whether the group of a tenant is on its way from here, or to here."""
+        """Whether the group of a tenant is moving away from here, or to here."""
         return self._seen is not None and self._seen.is_quiet(name)
 
     def _meet(self, name: str) -> Tenant:

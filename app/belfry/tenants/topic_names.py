@@ -1,18 +1,18 @@
 """Which topics a tenant's events may go to.
 
-A policy names a topic, and workers may write to all of belfry's.  So what a policy, or a record of
-one, says is looked at wherever it comes in, and once more where a tenant is treated by it:
+A policy names a topic, and workers may write to all of belfry's topics. So the topic of a policy,
+or of a record of one, is checked wherever it comes in, and once more when the policy is applied:
 
-    payments.reminders      allowed: nobody's name
+    payments.reminders      allowed: no name of belfry, Kafka or a tenant
     belfry.fired.<itself>   allowed: where its events go by default
     belfry.fired.<other>    another tenant's
-    belfry.fired            by `output` SHARED alone: events of all tenants that share an output
+    belfry.fired            only by `output` SHARED: events of all tenants that share an output
     belfry.tenants          belfry's own: a record there is a policy, a delivery, state
     belfry_fired_x          belfry.fired.x in Kafka's metrics, so either keeps the other out
     __consumer_offsets      Kafka's own
 
 Why so strict: a worker may write to every topic of belfry, with rights that no tenant has.  A
-policy that named `belfry.tenants` as its output would turn each fire into somebody's policy.
+policy that named `belfry.tenants` as its output would turn each fire into a tenant's policy.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ KAFKAS: Final = "__"
 FIRED: Final = "fired"
 LETTERS: Final = "dead-letters"
 DELIVERIES: Final = "deliveries"
-# What belfry's own topics are called behind the prefix, and those of tenants behind a dot.
+# Names of belfry's own topics, behind the prefix; names of tenants' topics go on with a dot.
 INTERNAL: Final = frozenset(
     {
         "schedules",
@@ -43,13 +43,13 @@ INTERNAL: Final = frozenset(
         "undelivered",
         "tenants",
         "changelog",
-        # Its number of partitions is the number of homes.
+        # The number of its partitions is the number of homes.
         "homes",
         "audit",
         "metering",
         CANARY_TOPIC,
         SLO_TOPIC,
-        # Names of groups and positions, so that no topic is taken for what they are about.
+        # Names of groups and of positions, so that no topic is mistaken for them.
         "client",
         "deliver",
         "heartbeats",
@@ -57,7 +57,7 @@ INTERNAL: Final = frozenset(
     }
 )
 
-# What tenants of belfry's own fire to.
+# Topics that tenants of belfry's own fire to.
 OWN_TOPICS: Final = frozenset({(RETRIES, DELIVERIES), (CANARY, CANARY_TOPIC)})
 
 
@@ -78,7 +78,7 @@ class TopicNames(NamedTuple):
 
     @property
     def letters(self) -> str:
-        """How topics of dead letters begin, before their tenant's name."""
+        """The start of the names of topics of dead letters, before the tenant's name."""
         return f"{self.prefix}{LETTERS}."
 
     def of(self, policy: TenantPolicy) -> str:
@@ -106,7 +106,7 @@ class TopicNames(NamedTuple):
         return f"Topic {topic!r} of a target is reserved: {whose}. Name a topic of your own."
 
     def whose(self, tenant: str, topic: str) -> str | None:
-        """Whose a topic is that this tenant's events must not go to, or None.
+        """The owner of a topic that this tenant's events must not go to, or None.
 
         A clause for an error message, such as "names that begin with __ are Kafka's own".
         """
@@ -123,7 +123,7 @@ class TopicNames(NamedTuple):
     def allowed(self, effective: EffectivePolicy) -> EffectivePolicy:
         """The policy; one that names a topic of others makes its tenant's events wait.
 
-        So no tenant that the engine ever sees fires to such a topic, however the policy came about.
+        So no tenant that the engine sees fires to such a topic, whatever wrote the policy.
         """
         why = self.problem(effective.policy.tenant, effective.policy.output_topic)
         if why is None:
@@ -134,7 +134,7 @@ class TopicNames(NamedTuple):
     def reserved(self, uses: Iterable[tuple[str, str]]) -> dict[str, str]:
         """Of pairs of tenant and topic: the topics that must not be fired to, and why.
 
-        Asked before a step produces, as the last look: whatever a policy says by then.
+        This is the last check before a step produces, whatever a policy says by then.
         """
         found = {topic: self.problem(tenant, topic) for tenant, topic in uses}
         return {topic: why for topic, why in found.items() if why is not None}
@@ -148,9 +148,9 @@ class TopicNames(NamedTuple):
 def taken_topics(
     before: Mapping[str, TenantPolicy], policies: tuple[TenantPolicy, ...]
 ) -> Iterator[str]:
-    """Why policies may not name the topics that they do: another tenant's policy names them.
+    """Why policies may not name their topics: another tenant's policy names the same.
 
-    A topic that a tenant has already stays its own, even where another one has it too.
+    A topic that a tenant has already stays its own, even if another tenant has it too.
     """
     users: dict[str, set[str]] = {}
     for policy in {**before, **{each.tenant: each for each in policies}}.values():

@@ -3,8 +3,8 @@
     engine (each sweep) ──► Wait of a tenant ──► metrics, /v1/tenants, /healthz/ready, doctor, page
     one schedule        ──► Wait of it       ──► `GET` of the schedule, lists
 
-`waiting_for` is one of few words that metrics and answers have used from the beginning; `cause`
-says more closely which of its reasons it is.  The sentence is for people.
+`waiting_for` is one of a few words that metrics and answers have always used; `cause` names the
+exact reason among those of the word. The sentence is for people.
 
     waiting_for      cause
     tenant_blocked   output_topic, paused, not_served
@@ -15,8 +15,8 @@ says more closely which of its reasons it is.  The sentence is for people.
     day_file         day_file
     firing           firing, clock, partition
 
-A tenant may wait for several things at once; then the one that its oldest due event waits for is
-told.  `stopped` beats all others, since nothing of the tenant fires before that is mended.
+A tenant may wait for several reasons at once; then the reason of its oldest due event is shown.
+`stopped` beats all others, since nothing of the tenant fires before that is mended.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ CATCH_UP: Final = "catch_up"
 ACK_LOCK: Final = "ack_lock"
 LATER_RELEASE: Final = "later_release"
 DAY_FILE: Final = "day_file"
-# What is not due before it comes: no reason why something that is due does not fire.
+# The schedule is not due before an acknowledgement comes; so this is not among REASONS.
 ACKNOWLEDGEMENT: Final = "acknowledgement"
 REASONS: Final = (
     *(FIRING, TENANT_QUEUE, TENANT_BLOCKED, CATCH_UP, ACK_LOCK, LATER_RELEASE, DAY_FILE),
@@ -46,7 +46,7 @@ PRIORITY: Final = "priority"
 QUEUE: Final = "queue"
 CLOCK: Final = "clock"
 PARTITION: Final = "partition"
-# Causes that keep all that a tenant has due from firing until somebody does something about it.
+# Causes that keep all due events of a tenant from firing until a person acts.
 BLOCKING: Final = (OUTPUT_TOPIC, PAUSED, NOT_SERVED)
 CAUSES: Final = (*(*BLOCKING, RATE, PRIORITY, QUEUE, ACK_LOCK, CATCH_UP, LATER_RELEASE, DAY_FILE),)
 
@@ -70,9 +70,9 @@ class Why(NamedTuple):
 class Wait(NamedTuple):
     """Why a tenant's events wait in one partition, since when, how many, and how old they are.
 
-    `since_ms` is when the owner of the partition has first seen it so; for an ack lock, when the
-    fire left that is awaited.  `waiting` counts what is due, up to a bound.  `oldest_due_ms` is
-    None where nothing is due yet.
+    `since_ms` is when the owner of the partition first saw this cause; for an ack lock, when the
+    awaited fire left. `waiting` counts due events, up to a bound. `oldest_due_ms` is None if
+    nothing is due yet.
     """
 
     why: Why

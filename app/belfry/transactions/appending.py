@@ -1,4 +1,4 @@
-"""Appending a transaction's batches: to each leader its share, until all are acknowledged.
+"""Appends a transaction's batches: to each leader its share, until all are acknowledged.
 
     12:00:00.000  Produce to broker 1: fired-a/0, changelog/3      Produce to broker 2: fired-b/1
     12:00:00.003  broker 1: both are appended
@@ -6,17 +6,18 @@
     12:00:00.004  Produce to broker 3: fired-b/1, the same batch with the same sequence
     12:00:00.007  broker 3: appended; all are acknowledged
 
-Who leads is looked for after a pause where the broker does not say it: because it is gone, or in
-protocol v1. A broker that has just become the leader may not know it yet, and name the former one,
-whose epoch is older: then it is asked again soon (`kafka/moved_leaders.py`). One that refuses and
-names nobody, as where its disk is lost or the topic is not there, is not taken for the leader.
+If the broker does not name the leader, because it is gone or in protocol v1, the leader is looked
+up after a pause. A broker that has just become the leader may not know that yet, and name the
+former leader with an older epoch: then it is asked again soon (`kafka/moved_leaders.py`). A broker
+that refuses and names no leader, because its disk is lost or the topic is not there, does not count
+as the leader.
 
-A batch is sent again with the producer id, epoch and sequence that it had. A broker that has it
-already says where it lies and appends nothing (idempotent producer, KIP-98), so a lost answer does
-no harm.
+A batch is sent again with the producer id, epoch and sequence that it had. A broker that has the
+batch already answers with its offset and appends nothing (idempotent producer, KIP-98), so a lost
+answer does no harm.
 
-A partition answers for itself, so one that refuses does not keep others from being appended. What
-was appended of a transaction that fails is rolled back by its end.
+Each partition answers for itself, so one that refuses does not keep others from appending. If a
+transaction fails, its end rolls back the batches that were appended.
 """
 
 from __future__ import annotations
@@ -49,9 +50,9 @@ class Appender:
         self._asker = asker
         self._name = name
         self._own_epochs = own_epochs
-        # Bytes of a batch that these topics take, where they have refused a larger one.
+        # The most bytes of a batch, for topics that have refused a larger one.
         self.limits: dict[str, int] = {}
-        # Whether somebody has said who leads a partition now, since the last attempt.
+        # Whether a broker has named a new leader since the last attempt.
         self._news = False
 
     async def append(self, batches: list[ProducedBatch], deadline: float) -> None:
@@ -75,10 +76,11 @@ class Appender:
                 raise Ended(late, topics, "produce: not in time")
 
     async def _pause(self, pauses: Pauses, left: list[ProducedBatch], meaning: Meaning) -> bool:
-        """Wait before the next attempt, and look who leads; False where the deadline has passed.
+        """Wait before the next attempt, and look leaders up; False once the deadline has passed.
 
-        Nothing is waited for or asked where a broker has just said who leads. It can do so once
-        for each epoch, so this ends; and it ends at the deadline, whatever brokers say.
+        If a broker has just named the leader, there is no wait and no question. That can happen
+        once for each epoch, so the attempts end; and they end at the deadline, whatever brokers
+        say.
         """
         news, self._news = self._news, False
         if meaning is Meaning.MOVED and news and pauses.lasts:
@@ -90,11 +92,11 @@ class Appender:
             if meaning is Meaning.MOVED:
                 await self._brokers.refresh({each.where[0] for each in left})
             return True
-        # Its leader has not heard of it yet.
+        # The named leader has not learned yet that it leads.
         return await pauses.wait(Meaning.BUSY)
 
     async def _attempt(self, batches: list[ProducedBatch], deadline: float) -> list[ProducedBatch]:
-        """Send these to their leaders, in parallel; those that were not taken."""
+        """Send these to their leaders, in parallel; returns those that were not appended."""
         shares: defaultdict[int, list[ProducedBatch]] = defaultdict(list)
         for batch in batches:
             leader = self._brokers.leader_of(batch.where)
@@ -114,8 +116,8 @@ class Appender:
     async def _to_leader(self, node: int, batches: list[ProducedBatch], deadline: float) -> None:
         """Send a leader its share: the first batch of each partition, and then the others.
 
-        A log that knows nothing of a producer takes any sequence.  So what follows a batch that was
-        not taken must not be under way with it.
+        A log that does not know a producer yet takes any sequence. So the batches behind the first
+        one must wait until that was appended, or the log could take them without it.
         """
         first: dict[Where, ProducedBatch] = {}
         for batch in batches:
@@ -142,9 +144,7 @@ class Appender:
                 task.add_done_callback(lambda _: slots.release())
 
     async def _produce(self, node: int, batches: list[ProducedBatch], deadline: float) -> None:
-        """Send one request, and note what each partition says; an answer that is lost leaves
-        LOST.
-        """
+        """Send one request, and note each partition's answer; LOST stays if there is none."""
         kind = ProduceAdding if self._own_epochs else Produce
         left_ms = max(int((deadline - now()) * 1000), 1)
         try:
@@ -163,7 +163,7 @@ class Appender:
                 self._brokers.doubt(batch.where, node)
 
     def _note_sizes(self, batches: list[ProducedBatch]) -> None:
-        """Remember which topics take smaller batches than they were sent."""
+        """Remember topics that need smaller batches than they were sent."""
         for batch in self._too_small(batches):
             self.limits[batch.where[0]] = max(len(batch.data) // 2, 1)
 
@@ -178,7 +178,7 @@ def _means(batch: ProducedBatch) -> Meaning:
 
 
 def _told(batches: list[ProducedBatch]) -> list[ProducedBatch]:
-    """The same; what came behind a batch that was not taken, or waited, says what that one said."""
+    """The same, where batches behind one that was not appended get the error of that one."""
     first: dict[Where, int] = {}
     for batch in batches:
         code = first.setdefault(batch.where, batch.code)
@@ -187,5 +187,5 @@ def _told(batches: list[ProducedBatch]) -> list[ProducedBatch]:
     return batches
 
 
-# OUT_OF_ORDER_SEQUENCE_NUMBER and a lost answer: both follow from what the first batch met.
+# OUT_OF_ORDER_SEQUENCE_NUMBER and a lost answer: both follow from the error of the first batch.
 _FOLLOWS: Final = (45, errors.LOST)

@@ -1,15 +1,15 @@
-"""How brokers are asked, and asked again: deadlines, pauses, rests, and what errors come to.
+"""How brokers are asked, and asked again: deadlines, pauses, throttling, and the worst error.
 
-A broker that answers with a throttle time is left alone for so long. What was not answered by the
-deadline is lost.
+A broker that answers with a throttle time gets no request for that time. A request without an
+answer at the deadline counts as lost.
 
 Pauses grow from 1 ms to 20 ms while a broker is busy. A transaction is under way for milliseconds,
-so the first pauses are short; and markers of the transaction before are the usual reason for them
+so the first pauses are short; the usual reason for them are markers of the transaction before
 (CONCURRENT_TRANSACTIONS).
 
-While a leader or a coordinator is looked for they grow from 10 ms to 50 ms, and to 200 ms once it
-is not found for two seconds. An orderly stop of a broker moves both within a second or so, and
-events are late by each pause that is longer than what is left of that. A broker that died takes
+While a leader or a coordinator is looked for, pauses grow from 10 ms to 50 ms, and to 200 ms after
+two seconds without success. An orderly stop of a broker moves both within a second or so, and a
+pause that lasts longer than the move makes events late. After the death of a broker the move takes
 longer.
 """
 
@@ -25,7 +25,7 @@ from belfry.transactions.batches import ProducedBatch
 from belfry.transactions.brokers import Brokers, Lost
 from belfry.transactions.errors import Line, Meaning
 
-# A topic that is not there for so long is gone.
+# A topic that has been missing for this long is gone.
 GONE_S: Final = 1.0
 # Pauses in seconds: the first one, and the longest to a busy broker.
 _SOON_S: Final = 0.001
@@ -40,7 +40,7 @@ _MOVES_S: Final = 2.0
 class Ended(Exception):
     """A transaction cannot go on; `topics` refused a record, with the reason of each.
 
-    `meaning` says what is to be done, `during` what was asked for, and `blocked` whether a right is
+    `meaning` says what to do, `during` names the request, and `blocked` says whether a right is
     missing.
     """
 
@@ -51,16 +51,16 @@ class Ended(Exception):
         self.blocked = line.name == errors.TABLE[errors.BLOCKED].name
 
     def as_outcome(self, *, blocked: bool = False, first: str = "") -> Fenced | Unknown:
-        """What a step's owner is told where no roll-back is certain; `first` comes before why."""
+        """The outcome for a step's owner if no roll-back is certain; `first` begins the reason."""
         if self.meaning is Meaning.FENCED:
             return Fenced(f"{first}{self}")
         return Unknown(f"{first}{self}", blocked=blocked)
 
 
 class Pauses:
-    """Growing pauses up to a deadline: short ones while a broker is busy, longer to look anew.
+    """Growing pauses up to a deadline: short ones while a broker is busy, longer ones to look anew.
 
-    An object is for one question and its repeats.
+    An object is for one request and its repeats.
     """
 
     def __init__(self, deadline: float) -> None:
@@ -74,7 +74,7 @@ class Pauses:
         return now() < self._deadline
 
     async def wait(self, meaning: Meaning) -> bool:
-        """Wait; False, and at once, where the deadline has passed."""
+        """Wait; returns False at once if the deadline has passed."""
         if not self.lasts:
             return False
         if meaning is Meaning.BUSY:
@@ -92,7 +92,7 @@ class Pauses:
 
 
 class Asker:
-    """Sends requests within deadlines, and gives brokers the rests that they ask for."""
+    """Sends requests within deadlines, and keeps the throttle times that brokers ask for."""
 
     def __init__(self, brokers: Brokers) -> None:
         self._brokers = brokers
@@ -110,9 +110,9 @@ class Asker:
         return found
 
     async def send(self, node: int, request: Any, deadline: float) -> Any:
-        """An answer within the deadline; a broker that asks for a rest is left alone so long.
+        """An answer within the deadline; waits first until the broker's throttle time is over.
 
-        Raises Lost, with `sent` where the broker may have carried the request out.
+        Raises Lost, with `sent` if the broker may have carried the request out.
         """
         rest_s = self._rests.pop(node, 0.0) - now()
         if rest_s > 0:
@@ -126,7 +126,7 @@ class Asker:
 async def _within(answer: Awaitable[Any], deadline: float) -> Any:
     """An answer, or Lost at the deadline.
 
-    It is awaited here, where `asyncio.wait_for` would make a task of it and wait for that.
+    The answer is awaited directly: `asyncio.wait_for` would make a task of it and wait for that.
     """
     try:
         async with asyncio.timeout_at(max(deadline, now() + _SOON_S)):
@@ -141,7 +141,7 @@ _WORST_FIRST: Final = (
 
 
 def judge(codes: Iterable[int], line_of: Callable[[int], Line]) -> Line:
-    """The worst of these errors, which decides for all; `line_of` says what each one means."""
+    """The worst of these errors, which decides for all; `line_of` gives the meaning of each."""
     lines = {code: line_of(code) for code in set(codes)}
     for meaning in _WORST_FIRST:
         for line in lines.values():
@@ -165,7 +165,7 @@ def named(codes: dict[Any, int], counts: Callable[[int], bool]) -> dict[str, str
 
 
 def refusals(codes: dict[Any, int], divisible: Iterable[ProducedBatch] = ()) -> dict[str, str]:
-    """Topics that refused a record, with the reason; not those that take it in smaller batches."""
+    """Topics that refused a record, with the reason; without topics that need smaller batches."""
     spared = {batch.where for batch in divisible}
     kept = {where: code for where, code in codes.items() if where not in spared}
     return named(kept, lambda code: errors.of_partition(code).meaning is Meaning.REFUSED)

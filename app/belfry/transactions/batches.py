@@ -1,13 +1,13 @@
 """A step's records as finished record batches, and batches as requests.  Pure, but for the codecs.
 
-    records ─► one batch for each partition, more where one is full ─► requests, for one broker:
+    records ─► one batch for each partition, more if one is full ─► requests, for one broker:
 
     request 1   fired-a/0 first batch   fired-a/1 first batch   changelog/3 first batch
     request 2   changelog/3 second batch
 
 A request holds one batch of a partition at most, as brokers want it, and the batches of a partition
-leave in their order.  A batch says who wrote it: producer, epoch, and the number of its first
-record in its partition (its *sequence*).  So one that is sent twice is taken once.
+leave in their order. A batch names its writer: producer, epoch, and the number of its first record
+in its partition (its *sequence*). So a batch that is sent twice is appended once.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _NOBODY: Final = (-1, -1, 0)
 
 
 class Writer(NamedTuple):
-    """Who writes: what the coordinator gave to this transactional id."""
+    """The producer id and epoch that the coordinator gave to a transactional id."""
 
     producer_id: int
     epoch: int
@@ -46,7 +46,7 @@ class Writer(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class ProducedBatch:
-    """A finished batch, and what its partition has answered: offset and append time in epoch ms."""
+    """A finished batch, and the answer of its partition: offset and append time in epoch ms."""
 
     where: Where
     records: int
@@ -58,12 +58,12 @@ class ProducedBatch:
 
     @property
     def last_offset(self) -> int:
-        """The offset of its last record, once it was acknowledged."""
+        """The offset of its last record, once the batch was acknowledged."""
         return self.offset + self.records - 1
 
 
 class Filling(Protocol):
-    """A batch that is not finished, and how many records it has."""
+    """A batch that is not finished, and the number of its records."""
 
     count: int
 
@@ -90,14 +90,14 @@ class _Filling:
 class StepBatches:
     """The batches of one step, in the making.
 
-    It is filled in the partition's thread and finished once. Records of a partition keep the order
-    in which they are added.
+    The batches are filled in the partition's thread and finished once. Records of a partition keep
+    the order in which they are added.
     """
 
     def __init__(self, codec: int, limits: Mapping[str, int], now_ms: int) -> None:
-        """`limits` are bytes of a batch, by topic, where they are less than `BATCH_BYTES`."""
+        """`limits` are the most bytes of a batch, by topic, if less than `BATCH_BYTES`."""
         self._codec = codec
-        # They lie in several maps (`alternating.py`), and are asked for by topic.
+        # The limits lie in several maps (`alternating.py`), so they are looked up by topic.
         self._limits = dict(limits)
         self.now_ms = now_ms
         self._filled: dict[Where, list[Filling]] = {}
@@ -111,7 +111,8 @@ class StepBatches:
         if filling.append(filling.count, self.now_ms, key, value, headers) is None:
             self._close(where)
             filling = self._next(where)
-            # The first record of a batch always fits: whether it may be so large is the broker's.
+            # The first record of a batch always fits here: the broker decides whether it is too
+            # large.
             filling.append(0, self.now_ms, key, value, headers)
         filling.count += 1
 
@@ -120,7 +121,7 @@ class StepBatches:
         self._filled.update(filled)
 
     def add_rows(self, where: Where, rows: Iterable[tuple[bytes, bytes | None]]) -> None:
-        """The same for many records of one partition, which have a key and a value alone."""
+        """The same for many records of one partition that have only a key and a value."""
         filling, now_ms = self._open.get(where) or self._next(where), self.now_ms
         append, count, none = filling.append, filling.count, list[Any]()
         for key, value in rows:
@@ -134,7 +135,7 @@ class StepBatches:
         filling.count = count
 
     def joined(self, where: Where) -> JoinedBatch:
-        """The batch behind all that a partition gets, for records that are bytes already."""
+        """The last batch of a partition so far, for records that are bytes already."""
         batch = self._open.get(where)
         return batch if isinstance(batch, JoinedBatch) else self.joined_anew(where)
 
@@ -145,7 +146,7 @@ class StepBatches:
         return batch
 
     def _close(self, where: Where) -> None:
-        """Put the open batch of a partition to those that are full, where it has any record."""
+        """Put the open batch of a partition among the full ones, if it has any record."""
         batch = self._open.get(where)
         if batch is not None and batch.count:
             self._filled.setdefault(where, []).append(batch)
@@ -153,12 +154,12 @@ class StepBatches:
     def add_apart(
         self, where: Where, records: Iterable[tuple[bytes, bytes | None, Headers]]
     ) -> None:
-        """Put records into a batch of their own; BufferError where they do not fit into one."""
+        """Put records into a batch of their own; BufferError if they do not fit into one."""
         self._close(where)
         filling = self._next(where)
         for key, value, headers in records:
             if filling.append(filling.count, self.now_ms, key, value, headers) is None:
-                raise BufferError(f"what has to lie in one batch of {where[0]} does not fit")
+                raise BufferError(f"records that have to lie in one batch of {where[0]} do not fit")
             filling.count += 1
 
     def most(self, topic: str) -> int:
@@ -174,13 +175,13 @@ class StepBatches:
 
     @property
     def places(self) -> set[Where]:
-        """The partitions that get something."""
+        """The partitions that get records."""
         return {*self._filled, *(where for where, last in self._open.items() if last.count)}
 
     def finish(self, writer: Writer, sequences: Mapping[Where, int]) -> list[ProducedBatch]:
         """All batches: the first of each partition, then the second ones, and so on.
 
-        `sequences` are those of the next record of each partition; 0 where none is told.
+        `sequences` are those of the next record of each partition; 0 for other partitions.
         """
         rounds: defaultdict[int, list[ProducedBatch]] = defaultdict(list)
         parts_of: dict[Where, Iterable[Filling]] = dict(self._filled)
@@ -196,7 +197,7 @@ class StepBatches:
 
 
 def after(sequence: int, records: int) -> int:
-    """The sequence of the record that follows so many; behind the largest (2^31 - 1) comes 0."""
+    """The sequence after that many records; behind the largest (2^31 - 1) comes 0."""
     return (sequence + records) % _SEQUENCES
 
 

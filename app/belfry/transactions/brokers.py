@@ -1,8 +1,8 @@
 """The brokers as a writer sees them: a small port, and aiokafka's client behind it.
 
-Connections, TLS, SASL and metadata are aiokafka's.  A request that got no answer is `Lost`,
-whatever the reason was: nobody knows whether the broker has carried it out.
-Everything here runs in the writers' event loop, but for `partitions_of`, which any thread may ask.
+aiokafka provides connections, TLS, SASL and metadata. A request that got no answer is `Lost`,
+whatever the reason: it is unknown whether the broker has carried it out. Everything here runs in
+the writers' event loop, except `partitions_of`, which any thread may call.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ from belfry.kafka.coordinator_requests import coordinator_by
 from belfry.kafka.shared_client import AWAY, METADATA_S, shared
 from belfry.transactions.batches import Where
 
-# A topic that was made a moment ago is not known to each broker at once.
+# Not every broker knows a new topic at once.
 PROPAGATION_S: Final = 1.0
-# Seconds between two looks for a topic that is new.
+# Seconds between two looks for a new topic.
 LOOK_S: Final = 0.05
 # From this level of the cluster on each transaction has an epoch of its own.
 OWN_EPOCHS: Final = 2
 
 
 class Lost(Exception):
-    """A request without an answer; `sent` where the broker may have carried it out.
+    """A request without an answer; `sent` if the broker may have carried it out.
 
-    Where `sent` is False the request has not left, so nothing can have come of it.
+    If `sent` is False the request has not left, so it has had no effect.
     """
 
     def __init__(self, reason: str, *, sent: bool = True) -> None:
@@ -40,7 +40,7 @@ class Lost(Exception):
 
 
 class Brokers(Protocol):
-    """What a writer needs of a cluster."""
+    """The port of a cluster that a writer needs."""
 
     async def send(self, node: int, request: Any) -> Any:
         """The answer to a request; raises Lost."""
@@ -54,29 +54,29 @@ class Brokers(Protocol):
         """
 
     async def refresh(self, topics: Iterable[str] = ()) -> None:
-        """Ask anew who leads these topics; of all that are known where none is named."""
+        """Ask anew for the leaders of these topics; of all known topics if none is named."""
 
     def partitions_of(self, topic: str) -> int:
-        """How many partitions a topic has; 0 where it is not known."""
+        """The number of a topic's partitions; 0 if it is not known."""
 
     def leader_of(self, where: Where) -> int | None:
         """The broker that leads a partition, or None for none."""
 
     def tell_leader(self, where: Where, leader: int, epoch: int) -> bool:
-        """Note what a broker said that leads a partition no more; whether that is news."""
+        """Note the leader that a former leader has named; returns whether that is news."""
 
     def is_told(self, where: Where) -> bool:
-        """Whether such a word about a partition still counts."""
+        """Whether a leader that was named so still counts for a partition."""
 
     def doubt(self, where: Where, node: int) -> None:
-        """Ask who leads a partition where this broker was told: it does not seem to."""
+        """Look the leader of a partition up if this broker was named: it does not seem to lead."""
 
 
 class BrokerConnections:
     """A cluster over connections of its own; made, used and closed in one event loop.
 
     Each partition's producer has one, so that connections keep the order of one writer's requests.
-    What is known of the cluster they share (`clients.py`).
+    All of them share the metadata of the cluster (`kafka/shared_client.py`).
     """
 
     def __init__(self, properties: Mapping[str, Any]) -> None:
@@ -87,7 +87,7 @@ class BrokerConnections:
         self._moved = self._shared.moved
 
     async def start(self) -> None:
-        """Connect; raises ConnectionError where no broker answers."""
+        """Connect; raises ConnectionError if no broker answers."""
         await self._shared.start()
 
     async def close(self) -> None:
@@ -95,14 +95,14 @@ class BrokerConnections:
         await self._shared.leave(self._group)
 
     async def gives_own_epochs(self) -> bool:
-        """Whether each transaction gets an epoch of its own (KIP-890), by what a broker says."""
+        """Whether each transaction gets an epoch of its own (KIP-890), as a broker says."""
         return await self._shared.level(TRANSACTION) >= OWN_EPOCHS
 
     async def know(self, topics: Iterable[str], within_s: float = PROPAGATION_S) -> None:
         """Learn of topics that are new here; those that stay unknown are not asked for again.
 
-        All of them are asked for together, and nothing else is.  A topic stays unknown where
-        brokers said for so long that it is not there: raises Lost where they said nothing.
+        Only these topics are asked for, all together. A topic stays unknown if brokers said for
+        `within_s` that it is not there; raises Lost if they did not answer.
         """
         unknown = set(topics)
         loop = asyncio.get_running_loop()
@@ -117,7 +117,7 @@ class BrokerConnections:
             if told and missed_until is None:
                 missed_until = now + within_s
             if now > (silent_until if missed_until is None else missed_until):
-                # Left in, a topic that was deleted would be asked for, and missed, for ever.
+                # Otherwise a deleted topic would be asked for, and missed, for ever.
                 self._shared.forget(unknown)
                 if not told:
                     raise Lost(f"no broker tells of {min(unknown)}", sent=False)
@@ -125,12 +125,12 @@ class BrokerConnections:
             await asyncio.sleep(LOOK_S)
 
     def partitions_of(self, topic: str) -> int:
-        """How many partitions a topic has; 0 where it is not known."""
-        # One look: what the loop learns meanwhile may take the topic away between two.
+        """The number of a topic's partitions; 0 if it is not known."""
+        # One lookup: between two of them the loop may remove the topic.
         return len(self._client.cluster._partitions.get(topic, ()))  # noqa: SLF001  # no other way
 
     async def refresh(self, topics: Iterable[str] = ()) -> None:
-        """Ask anew who leads these topics, or all; what cannot be told stays as it was."""
+        """Ask anew for the leaders of these topics, or of all; those without an answer stay."""
         await self._shared.refresh(topics)
 
     def leader_of(self, where: Where) -> int | None:
@@ -144,10 +144,10 @@ class BrokerConnections:
         return None if leader is None or leader < 0 else leader
 
     def tell_leader(self, where: Where, leader: int, epoch: int) -> bool:
-        """Note what a broker said that leads a partition no more; whether that is news.
+        """Note the leader that a former leader has named; returns whether that is news.
 
-        All writers know it from now on. A broker that is not known is looked for instead, and the
-        one before it is not asked meanwhile.
+        All writers know it from now on. If the named broker is not known, the leader is looked up
+        instead, and the former leader is not asked meanwhile.
         """
         if self._client.cluster.broker_metadata(leader) is None:
             self._moved.outdate(where, epoch)
@@ -158,11 +158,11 @@ class BrokerConnections:
         return True
 
     def is_told(self, where: Where) -> bool:
-        """Whether such a word about a partition still counts."""
+        """Whether a leader that was named so still counts for a partition."""
         return self._moved.leader_of(where, _now()) is not None
 
     def doubt(self, where: Where, node: int) -> None:
-        """Ask who leads a partition where this broker was told: it does not seem to."""
+        """Look the leader of a partition up if this broker was named: it does not seem to lead."""
         self._moved.doubt(where, node)
 
     async def coordinator_of(

@@ -1,7 +1,7 @@
 """Which of the two writers makes the producers of partitions, by the worker's settings.
 
-The loop of the own writer is made once and shared by all producers; it has no thread before the
-first of them enters it.
+The loop of belfry's own writer is made once and shared by all producers; it has no thread before
+the first of them enters it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ MakeProducer = Callable[[dict[str, Any], int, ProducerSurroundings], StepProduce
 
 
 def producers(settings: Settings) -> MakeProducer:
-    """What makes a producer of librdkafka's properties, a partition and its surroundings."""
+    """The function that makes a partition's producer, by the writer that the settings choose."""
     if settings.transaction_writer == "direct":
         loop = client_loop.ClientLoop("transaction-writer")
         return partial(DirectProducer, loop=loop, in_turn=settings.transactional_ids)

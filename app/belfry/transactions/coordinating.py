@@ -1,14 +1,14 @@
-"""The coordinator of one transactional id: found, asked, and found again where it moves.
+"""The coordinator of one transactional id: found, asked, and found again after a move.
 
     12:00:00.000  EndTxn to broker 2                       NOT_COORDINATOR: it has moved
-    12:00:00.001  broker 2, who coordinates now?           broker 3
+    12:00:00.001  broker 2, which broker coordinates now?  broker 3
     12:00:00.002  EndTxn to broker 3                       NOT_COORDINATOR: it does not know yet
-    12:00:00.013  a broker by chance, who coordinates?     broker 3
+    12:00:00.013  any broker, which one coordinates?       broker 3
     12:00:00.014  EndTxn to broker 3                       COORDINATOR_LOAD_IN_PROGRESS, then done
 
-A broker that refuses because it coordinates no more knows who does: it had to be told of the move
-itself.  So it is asked first, and at once.  A broker by chance may not know of the move, and would
-send the request back.  Between two pauses each broker is asked once.
+A broker that refuses because it is not the coordinator any more knows the new one: it was told of
+the move itself. So it is asked first, and at once. Another broker may not know of the move yet, and
+would send the request back. Between two pauses each broker is asked once.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from belfry.transactions.asking import Asker, Ended, Pauses
 from belfry.transactions.brokers import Brokers, Lost
 from belfry.transactions.errors import Line, Meaning
 
-# In the place of an answer: the request has left, and nobody knows whether it was carried out.
+# In place of an answer: the request has left, and it is unknown whether it was carried out.
 SENT: Final = object()
 
 
@@ -34,16 +34,16 @@ class Coordination:
         self._asker = asker
         self._name = name
         self._node: int | None = None
-        # Brokers that have refused a question since its last pause, and the last one of them.
+        # Brokers that have refused the request since its last pause, and the last one of them.
         self._refused: set[int] = set()
         self._informed: int | None = None
 
     def begin(self) -> None:
-        """Begin another question: a broker that refused the one before may coordinate now."""
+        """Begin another request: a broker that refused the one before may coordinate now."""
         self._refused.clear()
 
     async def ask(self, make: Callable[[], Any], deadline: float) -> tuple[Any, int]:
-        """An answer and its error; `SENT` in its place where it was sent and lost."""
+        """An answer and its error; `SENT` in its place if the request was sent and lost."""
         informed, self._informed = self._informed, None
         try:
             if self._node is None:
@@ -62,7 +62,7 @@ class Coordination:
         return answer, getattr(answer, "error_code", errors.NONE)
 
     async def look_again(self, line: Line, pauses: Pauses, during: str) -> None:
-        """Wait before the next go, and look who is to be asked; raises Ended when time is up."""
+        """Wait before the next try, and look the coordinator up; raises Ended if time is up."""
         if line.meaning is Meaning.MOVED:
             node, self._node = self._node, None
             if line.name not in errors.ANSWERED:
@@ -77,7 +77,7 @@ class Coordination:
 
 
 def for_certain(line: Line) -> Line:
-    """What remains of an error of a coordinator that was not mended in time: nobody knows."""
+    """The error for a deadline that has passed: if it can be mended, the result is unknown."""
     if line.meaning in (Meaning.BUSY, Meaning.MOVED):
         return line._replace(meaning=Meaning.UNKNOWN)
     return line

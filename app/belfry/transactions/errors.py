@@ -1,15 +1,15 @@
-"""What each of a broker's errors means for a transaction, as a table with a reason for each.
+"""The meaning of each error of a broker for a transaction, as a table with reasons.
 
     BUSY       the same broker takes it soon                    ask again, until the deadline
-    MOVED      another broker is to be asked now                look for it, and ask again
+    MOVED      another broker is to be asked now                look it up, and ask again
     REFUSED    this topic does not take the record              roll back, and name the topic
     ABORT      the transaction cannot be committed              roll back
-    FENCED     somebody else has the transactional id           stop
-    UNKNOWN    nobody can say what became of the transaction    give up, and take over anew
+    FENCED     another producer has the transactional id        stop
+    UNKNOWN    it is unknown how the transaction ended          give up, and take over anew
 
-A code that has no line here is REFUSED where a partition answers with it, and UNKNOWN where a
-coordinator does.  Before EndTxn was sent nothing can have become visible, so a roll-back that the
-broker confirms is always right there.
+A code that has no line here is REFUSED if a partition answers with it, and UNKNOWN if a coordinator
+does.  Before EndTxn was sent nothing can have become visible, so a roll-back that the broker
+confirms is always right there.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Final, NamedTuple
 
 
 class Meaning(Enum):
-    """What is to be done about an error."""
+    """What to do about an error."""
 
     FINE = "fine"
     BUSY = "busy"
@@ -31,7 +31,7 @@ class Meaning(Enum):
 
 
 class Line(NamedTuple):
-    """One error: its name in Kafka's protocol, what it means, and why."""
+    """One error: its name in Kafka's protocol, its meaning, and the reason."""
 
     name: str
     meaning: Meaning
@@ -52,11 +52,12 @@ NOBODY: Final = -3
 # A leader could not ask the transaction's coordinator whether it may append (`produce.py`).
 NOT_VERIFIED: Final = -4
 TOO_FEW_REPLICAS: Final = 19
-# What a partition says of others: its broker gave no answer; or the transaction's coordinator,
-# which it asks whether it may append, moves or has markers of the last transaction under way.
+# Errors that are not the partition's own: its broker gave no answer; or the transaction's
+# coordinator, which the broker asks whether it may append, moves or still writes markers of the
+# last transaction.
 BLAMES_NOBODY: Final = frozenset({LOST, NOT_VERIFIED, 13, 14, 15, 16, 51, 52})
-# What brokers that know the cluster say of a coordinator that moves. To find it needs no look at
-# who leads what, which is 1.5 MB where there are 10 000 topics.
+# Errors of brokers that know the cluster, while a coordinator moves. To find it needs no metadata
+# of topics, which has 1.5 MB with 10 000 topics.
 ANSWERED: Final = frozenset({"COORDINATOR_NOT_AVAILABLE", "NOT_COORDINATOR"})
 MAY_NOT: Final = "belfry may not write to its topic: allow it the operation WRITE"
 NOT_LED: Final = "no broker leads it"
@@ -67,7 +68,7 @@ TABLE: Final[dict[int, Line]] = {
     LOST: Line("NO_ANSWER", Meaning.MOVED, "a repeat has the same sequence, and is seen as one"),
     UNTOLD: Line("UNKNOWN_SERVER_ERROR", Meaning.ABORT, "the broker itself does not know"),
     NONE: Line("NONE", Meaning.FINE, "it is done"),
-    UNKNOWN_TOPIC: Line("UNKNOWN_TOPIC_OR_PARTITION", Meaning.MOVED, "it is gone, or quite new"),
+    UNKNOWN_TOPIC: Line("UNKNOWN_TOPIC_OR_PARTITION", Meaning.MOVED, "the topic is gone, or new"),
     2: Line("CORRUPT_MESSAGE", Meaning.MOVED, "it was damaged on its way"),
     5: Line("LEADER_NOT_AVAILABLE", Meaning.MOVED, "a leader is being elected"),
     6: Line("NOT_LEADER_OR_FOLLOWER", Meaning.MOVED, "another broker leads it now"),
@@ -84,13 +85,13 @@ TABLE: Final[dict[int, Line]] = {
     BLOCKED: Line("TOPIC_AUTHORIZATION_FAILED", Meaning.REFUSED, MAY_NOT),
     31: Line("CLUSTER_AUTHORIZATION_FAILED", Meaning.UNKNOWN, "only a person can mend it"),
     45: Line("OUT_OF_ORDER_SEQUENCE_NUMBER", Meaning.ABORT, "a batch before it is missing"),
-    46: Line("DUPLICATE_SEQUENCE_NUMBER", Meaning.ABORT, "it is there, and nobody says where"),
+    46: Line("DUPLICATE_SEQUENCE_NUMBER", Meaning.ABORT, "it is there, at an unknown offset"),
     47: Line("INVALID_PRODUCER_EPOCH", Meaning.FENCED, "a later owner has the next epoch"),
-    48: Line("INVALID_TXN_STATE", Meaning.ABORT, "the coordinator has it not under way"),
+    48: Line("INVALID_TXN_STATE", Meaning.ABORT, "it is not open at the coordinator"),
     49: Line("INVALID_PRODUCER_ID_MAPPING", Meaning.UNKNOWN, "the coordinator forgot the id"),
     50: Line("INVALID_TRANSACTION_TIMEOUT", Meaning.UNKNOWN, "the broker allows less"),
     51: Line("CONCURRENT_TRANSACTIONS", Meaning.BUSY, "markers of the last one are under way"),
-    52: Line("TRANSACTION_COORDINATOR_FENCED", Meaning.MOVED, "another one coordinates it now"),
+    52: Line("TRANSACTION_COORDINATOR_FENCED", Meaning.MOVED, "another broker coordinates it"),
     53: Line("TRANSACTIONAL_ID_AUTHORIZATION_FAILED", Meaning.UNKNOWN, "only a person mends it"),
     NOT_ATTEMPTED: Line("OPERATION_NOT_ATTEMPTED", Meaning.ABORT, "another partition was refused"),
     56: Line("KAFKA_STORAGE_ERROR", Meaning.MOVED, "its leader lost the disk"),
@@ -105,14 +106,14 @@ TABLE: Final[dict[int, Line]] = {
 
 
 def of_partition(code: int) -> Line:
-    """What a partition's answer to Produce, or to AddPartitionsToTxn, means."""
+    """The meaning of a partition's answer to Produce, or to AddPartitionsToTxn."""
     return TABLE.get(code) or Line(f"error {code}", Meaning.REFUSED, "it is not known here")
 
 
 def of_coordinator(code: int) -> Line:
-    """What a coordinator's answer to InitProducerId or EndTxn means.
+    """The meaning of a coordinator's answer to InitProducerId or EndTxn.
 
-    What would roll a transaction back cannot be told from one that has ended otherwise.
+    An error that would mean a roll-back counts as UNKNOWN: the transaction may have ended already.
     """
     line = TABLE.get(code) or Line(f"error {code}", Meaning.UNKNOWN, "it is not known here")
     if line.meaning in (Meaning.ABORT, Meaning.REFUSED):
@@ -121,6 +122,6 @@ def of_coordinator(code: int) -> Line:
 
 
 def sentence(code: int) -> str:
-    """An error for people."""
+    """An error as a sentence for people."""
     line = of_partition(code)
     return f"{line.name}: {line.why}"

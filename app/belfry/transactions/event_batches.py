@@ -1,18 +1,18 @@
 """Fired events as record batches: the records of thousands of events, in one loop.
 
-Most of what a step writes are fired events, and those of one topic have nearly all of their headers
-in common.  So these are encoded once, and an event adds what is its own:
+Most records of a step are fired events, and those of one topic have nearly all of their headers in
+common. So the common headers are encoded once, and an event adds its own bytes:
 
     length number │ key │ value │ 6 headers: fire id, schedule id │ instant, tenant, version, …
-    ◄──────────── of each event ───────────────────────────────► │◄── as those of the event before
+    ◄──────────── of each event ───────────────────────────────► │◄── as in the event before
 
-The next event may have others: on a topic that tenants share, or at another instant.  Many events
-have had each of them before, so a header is encoded once a step.
+The next event may have other headers: on a topic that tenants share, or at another instant. Most
+headers occur in many events, so each is encoded once a step.
 
-What a record costs beside joining these pieces is the partition of its key, by librdkafka's own
-function.  Records are not copied until their batch is finished (`joined_batch.py`).
+Besides joining these pieces, a record only costs the partition of its key, by librdkafka's own
+function. Records are not copied until their batch is finished (`joined_batch.py`).
 
-An event whose headers begin with others (its user's) is encoded header by header.
+If an event begins with other headers (those of its user), it is encoded header by header.
 """
 
 from __future__ import annotations
@@ -48,18 +48,18 @@ class _Output:
 
     def __init__(self, batches: list[JoinedBatch]) -> None:
         self.open = batches
-        # Among how many partitions keys choose, and groups: 0 until one is met.
+        # The number of partitions for keys, and for groups: 0 until a key or a group is met.
         self.keyed = len(batches)
         self.grouped = 0
-        # All headers but the first two, and their bytes; and what lies before the fire id.
+        # All headers but the first two, with their bytes; and the bytes before the fire id.
         self.same: Headers | None = None
         self.begin = self.end = b""
 
     def learn(self, headers: Headers, encoded: EncodedHeaders) -> bool:
-        """Remember headers that the next events may have as well; False where they begin otherwise.
+        """Remember headers that the next events may have as well; False if they begin otherwise.
 
-        The first two are of each event alone: its id, and that of its schedule.  `encoded` are all
-        others that the step has met: tenants differ in few of theirs.
+        The first two are the event's own: its id, and that of its schedule. `encoded` has all other
+        headers that the step has met: tenants differ in few of theirs.
         """
         same = headers[2:]
         if not same or headers[0][0] != FIRE_ID or headers[1][0] != SCHEDULE_ID:
@@ -71,10 +71,11 @@ class _Output:
 
 
 class Counts(NamedTuple):
-    """How many partitions a topic has, as two parts of a worker see it while some are added.
+    """The number of a topic's partitions, which two parts of a worker learn at different times.
 
-    Keys go by what the writer knows, which may be minutes old.  Groups go by the look at all output
-    topics, a few seconds old: their order is promised, and their writers have to agree soon.
+    Keys go by the writer's metadata, which may be minutes old. Groups go by the look at all output
+    topics, which is a few seconds old: their order is promised, and their writers have to agree
+    soon.
     """
 
     of_keys: Callable[[str], int]
@@ -84,9 +85,9 @@ class Counts(NamedTuple):
 class EventBatches:
     """The batches of one step's fired events, by topic and partition.
 
-    `now_ms` is the time of all records, epoch ms.  `most_of` says how many bytes a batch of a topic
-    may have, and `counts` how many partitions it has; all are asked once for a topic.
-    `partition_of` says which of so many a key belongs to.
+    `now_ms` is the time of all records, epoch ms. `most_of` gives the most bytes of a batch of a
+    topic, and `counts` the numbers of its partitions; each is called once for a topic.
+    `partition_of` gives the partition of a key, among a number of partitions.
     """
 
     def __init__(
@@ -107,8 +108,8 @@ class EventBatches:
     def add(self, fired: Iterable[Fired]) -> None:
         """Put events behind those that their partitions already get.
 
-        The partition is that of the group, where there is one, else of the key.  What `counts`
-        raise is raised: the step cannot be written then.
+        The partition is that of the group, if there is one, else of the key. Errors of `counts` are
+        raised: the step cannot be written then.
         """
         outputs, partition_of, small, join = self._outputs, self._partition_of, SMALL, b"".join
         encoded = self._encoded
@@ -125,7 +126,7 @@ class EventBatches:
             if headers[2:] != output.same and not output.learn(headers, encoded):
                 body = record_body(number, key, value, headers)
             else:
-                # Typed so, for neither of them is ever null.
+                # Typed so, because neither of them is ever null.
                 first: Any = headers[0]
                 second: Any = headers[1]
                 if (
@@ -151,7 +152,7 @@ class EventBatches:
             batch.count += 1
 
     def filled(self) -> dict[Where, list[Filling]]:
-        """All batches of each partition that gets something, in order."""
+        """All batches of each partition that gets records, in order."""
         found: dict[Where, list[Filling]] = {}
         for topic, output in self._outputs.items():
             for partition, batch in enumerate(output.open):
@@ -163,7 +164,7 @@ class EventBatches:
         return _Output([self._batch(topic) for _ in range(self._counts.of_keys(topic))])
 
     def _group(self, topic: str, output: _Output) -> int:
-        """Among how many partitions groups choose; there is a batch for each of them from now."""
+        """The number of partitions for groups; each of them has a batch from now on."""
         grouped = output.grouped = self._counts.of_groups(topic)
         output.open += [self._batch(topic) for _ in range(grouped - len(output.open))]
         return grouped

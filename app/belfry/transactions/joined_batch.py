@@ -1,8 +1,8 @@
 """A batch whose records are bytes already: they are joined once, when it is finished.
 
-Where thousands of records go to few partitions, their bytes are put together in loops that know
-what these have in common (`event_batches.py`, `told_batches.py`).  A buffer that grows with each
-record would be moved again and again, as hundreds of them grow in turn.
+If thousands of records go to few partitions, loops that know their common bytes put them together
+(`event_batches.py`, `told_batches.py`).  Their pieces are kept in a list: a buffer that grows with
+each record would be moved again and again, as hundreds of buffers grow in turn.
 
     parts    length │ body │ length │ body │ …       body: a record without its length
 """
@@ -22,7 +22,7 @@ LENGTH_BYTES: Final = 5
 
 
 class JoinedBatch:
-    """Pieces of records, how many records there are, and how many bytes still fit in."""
+    """Pieces of records, the number of records, and the number of bytes that still fit in."""
 
     __slots__ = ("count", "now_ms", "parts", "room")
 
@@ -36,8 +36,8 @@ class JoinedBatch:
     def append(
         self, number: int, _: int, key: bytes | None, value: bytes | None, headers: Headers
     ) -> bool | None:
-        """Put any record behind the others, and None where it does not fit; `count` is the caller's
-        to raise, as with aiokafka's builder.
+        """Put any record behind the others, or return None if it does not fit; the caller raises
+        `count`, as with aiokafka's builder.
         """
         body = record_body(number, key, value, headers)
         size = len(body)
@@ -48,7 +48,7 @@ class JoinedBatch:
         return True
 
     def put_first(self, body: bytes) -> None:
-        """Put the first record in, which fits whatever its size."""
+        """Put the first record in, which is taken whatever its size."""
         self.parts += (varint(len(body)), body)
         self.room -= len(body) + LENGTH_BYTES
         self.count = 1

@@ -1,6 +1,6 @@
-"""What a writer of transactions begins with: connections that know the changelog, and its ids.
+"""The start of a writer of transactions: connections that know the changelog, then its ids.
 
-    connected   brokers are known, and who leads the changelog
+    connected   the brokers are known, and the leaders of the changelog
     fenced      all transactional ids of the partition are this writer's; a former owner is refused
 
 Both are coroutines of the loop of requests. A take-over runs one after the other; a standby has
@@ -23,7 +23,7 @@ _TIMEOUT: Final = "transaction.timeout.ms"
 
 
 async def connected(cluster: BrokerConnections, changelog: str) -> None:
-    """Connect, and learn of the changelog; ConnectionError where it is not there."""
+    """Connect, and learn of the changelog; ConnectionError if the topic is not there."""
     await cluster.start()
     try:
         await cluster.know([changelog], CONNECT_S)

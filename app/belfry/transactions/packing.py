@@ -1,7 +1,7 @@
 """Compression of a finished record batch: the codecs, and the levels that producers use.
 
-aiokafka's builder packs as a broker does, lz4 at level 9: ten times as long for a hundredth fewer
-bytes.  So batches are built unpacked, and packed here:
+aiokafka's builder packs like a broker, with lz4 at level 9: that takes ten times as long and saves
+one byte in a hundred. So batches are built unpacked, and packed here:
 
      0        8        12         17    21           23         61
      offset   length   …   crc of what follows   attributes  …  records (packed)
@@ -44,7 +44,7 @@ _MAGIC: Final = 2
 
 
 def packed(batch: bytearray, codec: int) -> bytearray:
-    """The batch with its records packed; as it is where that would not make it smaller.
+    """The batch with its records packed; unchanged if that would not make it smaller.
 
     `batch` is finished and unpacked. Length, attributes and checksum (CRC-32C, RFC 3720) are set
     anew.
@@ -64,10 +64,10 @@ def packed(batch: bytearray, codec: int) -> bytearray:
 def batch_of(
     records: bytes, count: int, now_ms: int, writer: tuple[int, int, int], codec: int
 ) -> bytearray:
-    """A finished batch of so many records, packed where that makes it smaller.
+    """A finished batch of so many records, packed if that makes it smaller.
 
-    `writer` is who writes it: producer, epoch, and the sequence of the first record.  All records
-    have one time, epoch ms.  The leader gives offsets.
+    `writer` is the producer, its epoch, and the sequence of the first record. All records have one
+    time, epoch ms. The leader assigns offsets.
     """
     attributes = _TRANSACTIONAL
     if codec != NONE:
@@ -86,7 +86,7 @@ def batch_of(
 
 
 def codec_of(properties: Mapping[str, Any]) -> str:
-    """The codec that librdkafka's properties name; ValueError for one that there is not."""
+    """The codec that librdkafka's properties name; ValueError if it is not among `CODECS`."""
     given = properties.get("compression.type") or properties.get("compression.codec")
     if not given:
         return "none"

@@ -1,14 +1,14 @@
-"""Where a step's records go, and where its manifest then lies.
+"""The places of a step's records: their partitions, and the offset of its manifest.
 
     a record                            its partition
     of a group, a delivery, a row       told with the record (`kafka/step_records.py`)
-    with a key                          the key's, as librdkafka's `murmur2_random` partitioner says
-    with neither                        any will do: one for all of a step, the next for the next
+    with a key                          the key's, by librdkafka's `murmur2_random` partitioner
+    with neither                        any: one for all of a step, another for the next step
 
-Rows of the changelog are the step's last records, and the manifest is the last of them; behind it
-are fillers at most.  So the offset of the changelog's last batch tells where the manifest lies.
-Signed rows were signed for a place: it is compared before the commit, so that no row is ever
-committed where its signature does not hold.
+Rows of the changelog are the step's last records, and the manifest is the last of them; only
+fillers may follow it. So the offset of the changelog's last batch tells where the manifest lies.
+Signed rows are signed for an offset: that is compared before the commit, so that no row is ever
+committed at an offset where its signature does not hold.
 
     changelog/3   row  row  row  manifest  filler  filler  │ marker of the commit
     offset        507  508  509  510       511     512     │ 513
@@ -37,18 +37,18 @@ from belfry.transactions.event_batches import Counts, EventBatches
 from belfry.transactions.told_batches import add_told
 from belfry.wire.accepted import Told
 
-# Seconds to learn of topics that are new here.
+# Seconds to learn of new topics.
 KNOW_S: Final = 10.0
 PartitionOf = Callable[[bytes, int], int]
 _NAME: Final = "rd_kafka_msg_partitioner_murmur2"
 
 
 class PlacedRecords:
-    """Puts the records of one step into its batches, each where it belongs.
+    """Puts the records of one step into the batches of their partitions.
 
-    `number` is the step's: records without a key or a partition go to the partition that it names.
-    `topics` gives all topics of tenants that the step writes to.  It is asked where one of them is
-    not known, so that all such topics are learned by one look.
+    `number` is the step's: it chooses the partition of records without a key or a partition.
+    `topics` gives all topics of tenants that the step writes to. It is called when one of them is
+    not known, so that one look finds all such topics.
     """
 
     def __init__(
@@ -65,12 +65,12 @@ class PlacedRecords:
         self._number = number
         self._topics = topics
         self._partitions: dict[str, int] = {}
-        # Those that a look has missed: to miss a topic takes a second.
+        # Topics that a look has not found: such a look takes a second.
         self._missed: set[str] = set()
         self._partition_of = partitioner()
 
     def add(self, records: Iterable[StepRecord]) -> None:
-        """Put these behind those that are there; raises TopicGone for a topic that is not there."""
+        """Put these behind the records before them; raises TopicGone if a topic is missing."""
         known = self._partitions
         for topic, partition, key, value, headers in records:
             if topic not in known:
@@ -86,8 +86,8 @@ class PlacedRecords:
     def add_fired(self, fired: Iterable[Fired], of_groups: Callable[[str], int]) -> None:
         """Put fired events before all else; raises TopicGone for a topic that is not there.
 
-        The partition is that of the group, where there is one, else of the key.  `of_groups` says
-        among how many partitions of a topic groups choose.
+        The partition is that of the group, if there is one, else of the key. `of_groups` gives the
+        number of a topic's partitions for groups.
         """
         step, counts = self._step, Counts(self._partitions_of, of_groups)
         events = EventBatches(step.now_ms, step.most, counts, self._partition_of)
@@ -95,7 +95,7 @@ class PlacedRecords:
         step.begin_with(events.filled())
 
     def add_told(self, told: Sequence[Told], output_topics: OutputTopics) -> None:
-        """Put outcomes behind what their partitions get; raises TopicGone where there are none."""
+        """Put outcomes behind their partitions' records; raises TopicGone if the topic has none."""
         if told:
             topic, head = output_topics.lifecycle, output_topics.lifecycle_head
             partitions = self._partitions_of(topic)
@@ -104,7 +104,7 @@ class PlacedRecords:
     def add_rows(
         self, where: Where, rows: Mapping[bytes, bytes | None], signer: RowSigner | None
     ) -> None:
-        """Put the changelog's rows there; BufferError where what belongs together does not fit."""
+        """Put the changelog's rows in; BufferError if rows that belong together do not fit."""
         step = self._step
         plain, tombstones, manifest, parts = changelog_rows(rows, signer, step.most(where[0]))
         if parts:
@@ -117,8 +117,8 @@ class PlacedRecords:
         step.add(where, *manifest, [])
 
     def _partitions_of(self, topic: str) -> int:
-        """How many partitions a topic has; raises TopicGone where it has none, and Lost where
-        nobody can tell.
+        """The number of a topic's partitions; raises TopicGone if it has none, and Lost if no
+        broker answers.
         """
         known = self._brokers.partitions_of(topic)
         if not known and topic not in self._missed:
@@ -136,8 +136,8 @@ class PlacedRecords:
 class AcknowledgedStep:
     """A step whose records are all in their logs, in a transaction that is still open.
 
-    `manifest` is the changelog's last batch.  `wall_ms` and `monotonic_ms` say when this worker
-    heard of it.
+    `manifest` is the changelog's last batch. `wall_ms` and `monotonic_ms` say when this worker got
+    the acknowledgement.
     """
 
     manifest: ProducedBatch
@@ -145,17 +145,17 @@ class AcknowledgedStep:
     monotonic_ms: float
 
     def offset(self, signer: RowSigner | None) -> int:
-        """Where the manifest lies: behind it are fillers at most, where rows are signed."""
+        """The offset of the manifest; only fillers may follow it, if rows are signed."""
         return self.manifest.last_offset - (0 if signer is None else signer.fillers)
 
     def compare(self, signer: RowSigner | None) -> None:
-        """See that signed rows lie where they were expected; raises Misplaced."""
+        """Check that signed rows lie at their expected offsets; raises Misplaced."""
         at = self.offset(signer)
         if signer is not None and not signer.lies_as_signed(at):
             raise Misplaced(f"the manifest lies at offset {at}, where it was not expected")
 
     def receipt(self, signer: RowSigner | None, sent_ms: float) -> Receipt:
-        """The receipt of the step, once it is committed; the signer hears of it."""
+        """The receipt of the step, once it is committed; the signer is told of it."""
         at = self.offset(signer)
         if signer is not None:
             signer.committed(at)
@@ -167,12 +167,12 @@ class AcknowledgedStep:
 
 @cache
 def partitioner() -> PartitionOf:
-    """What computes the partition of a key among so many, as librdkafka does.
+    """The function that computes the partition of a key, as librdkafka does.
 
-    The function is librdkafka's own, which belfry loads anyway: ten times as fast as the same in
-    Python, and the same for both writers.  It is called with the interpreter's lock held, for it
-    takes less time than giving the lock up.  Where the library does not give it out, Python
-    computes it.
+    It is librdkafka's own, which belfry loads anyway: it is ten times as fast as Python code, and
+    both writers get the same partitions. It is called with the interpreter's lock held, because the
+    call takes less time than to release the lock. If the library does not export it, Python
+    computes the same.
     """
     from confluent_kafka import cimpl
 

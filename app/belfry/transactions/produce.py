@@ -10,14 +10,14 @@ answer is read by one `struct`:
     request    name, acks, time-out │ topic │ partition, size, batch │ … │ topic │ …
     answer     topic │ partition, error, base offset, append time, begin of the log │ … │ throttle
 
-Both versions have the same bytes, so the second class of each kind differs in its number alone.
+Both versions have the same bytes, so the second class of each kind only differs in its number.
 
-Where a broker cannot ask the transaction's coordinator whether it may append, as while that moves,
-it answers NOT_ENOUGH_REPLICAS, the error of a partition that lacks replicas. Its message alone
-tells the two apart, so such an answer gets a code of its own here.
+If a broker cannot ask the transaction's coordinator whether it may append, for example while the
+coordinator moves, it answers NOT_ENOUGH_REPLICAS, the error of a partition that lacks replicas.
+Only the message tells the two apart, so such an answer gets a code of its own here.
 
-A broker that leads a partition no more says in v12 who does, and since which epoch (KIP-951). This
-is a tagged field, so it costs nothing where all goes well.
+In v12 a broker that is not a partition's leader any more names the new leader and its epoch
+(KIP-951). This is a tagged field, so a successful answer has no bytes for it.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ _PARTITION: Final = struct.Struct(">i")
 # partition, error, base offset, append time, begin of the log
 _ANSWERED: Final = struct.Struct(">ihqqq")
 _PLAIN: Final = b"\x01\x00\x00"
-# What such a message of a broker that could not ask the coordinator has in it. No name of a topic,
-# which the other message may tell, has spaces.
+# A part of the message of a broker that could not ask the coordinator. The other message may have
+# the name of a topic, but that has no spaces.
 _OF_COORDINATOR: Final = "added to the transaction"
 _ERRORS: Final = CompactArray(("batch_index", Int32), ("message", _TEXT), ("tags", TaggedFields))
 
@@ -62,9 +62,10 @@ Answered = tuple[str, int, int, int, int]
 
 
 class ProduceAnswer:
-    """What each partition says: topic, partition, error, base offset, append time (epoch ms).
+    """Each partition's answer: topic, partition, error, base offset, append time (epoch ms).
 
-    `leaders` has who leads now, and the epoch, of partitions whose broker leads them no more.
+    `leaders` has the new leader and its epoch, for partitions that the broker does not lead any
+    more.
     """
 
     def __init__(
@@ -97,7 +98,7 @@ class ProduceAnswer:
 
 
 def _rest(data: Any) -> tuple[str, tuple[int, int] | None]:
-    """A partition's message and leader, behind its numbers: mostly nothing, in three bytes."""
+    """A partition's message and leader, behind its numbers; mostly empty, in three bytes."""
     begin = data.tell()
     if data.read(3) == _PLAIN:
         return _NOTHING

@@ -1,15 +1,15 @@
 """The producer of one partition by requests of belfry's own: one Produce for each broker.
 
-It does what `kafka/transactions.py` does by librdkafka, with the same records in the same order and
-the same ends.  Records are made into batches in the partition's thread; requests leave in the loop
-that all writers of a worker share.
+It does the same as `kafka/transactions.py` does by librdkafka, with the same records in the same
+order and the same ends.  Records are made into batches in the partition's thread; requests leave in
+the loop that all writers of a worker share.
 
     begin ─► batches of all partitions ─► Produce, to each leader ─► acknowledged ─► EndTxn
 
-The manifest lies in the changelog's last batch; behind it are fillers at most.  It is acknowledged
-before EndTxn is sent, so where signed rows lie is looked at without a flush of their own.  A step
-is handed over to the loop once, which appends its records and ends it: at each hand-over two
-threads wait for the interpreter's lock.
+The manifest lies in the changelog's last batch; only fillers may follow it. It is acknowledged
+before EndTxn is sent, so the offsets of signed rows are checked without a flush of their own. A
+step is handed over to the loop once, which appends its records and ends it: each hand-over makes
+two threads wait for the interpreter's lock.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ class DirectProducer:
     # -- the port ----------------------------------------------------------------------------------
 
     def connect(self) -> None:
-        """Learn of the cluster ahead of time, so that `open` finds its way at once."""
+        """Learn of the cluster ahead of time, so that `open` needs no lookup."""
         try:
             self._run(self._connect(), CONNECT_S)
         except TimeoutError as error:
@@ -107,7 +107,7 @@ class DirectProducer:
             raise Unknown(f"fence: {cause_of(error)}") from error
 
     def commit(self, effects: Effects) -> Receipt:
-        """Make a sealed step's effects true in one transaction."""
+        """Commit a sealed step's effects in one transaction."""
         writer, cluster = self._writer, self._cluster
         assert writer is not None, "open comes first"
         assert cluster is not None
@@ -135,7 +135,7 @@ class DirectProducer:
         return acknowledged.receipt(self.signer, sent_ms)
 
     def serve(self) -> None:
-        """Have figures told that wait in the client of what is sent at least once."""
+        """Report waiting figures of the client that sends at least once."""
         self._non_transactional.serve()
 
     def close(self) -> None:
@@ -172,8 +172,8 @@ class DirectProducer:
     ) -> AcknowledgedStep:
         """Have the batches appended and the transaction ended, in one hand-over to the loop.
 
-        It takes two where something waits between them that must not hold the loop: for what was
-        sent `beside` the transaction, or at a failpoint.
+        It takes two if something has to wait between them without holding the loop: for records
+        that were sent `beside` the transaction, or at a failpoint.
         """
         if not beside and not self._stops_amid_commit():
             acknowledged: AcknowledgedStep = self._run(
@@ -192,11 +192,11 @@ class DirectProducer:
     def _roll_back(
         self, writer: AlternatingWriter, error: Exception, effects: Effects
     ) -> Exception:
-        """Roll the step back; what its end is, by what the brokers say to that.
+        """Roll the step back; returns its end, by the brokers' answers to that.
 
-        Where nobody tells of a topic twice in a row, brokers may have moved: the worker that takes
-        the partition over anew looks for them at the addresses of the start, and these connections
-        do not.
+        If no broker answers about a topic twice in a row, brokers may have moved: the worker that
+        takes the partition over anew looks for them at the addresses of the start, and these
+        connections do not.
         """
         if self.signer is not None:
             self.signer.aborted()
@@ -255,7 +255,7 @@ class DirectProducer:
         self, writer: AlternatingWriter, batches: list[ProducedBatch]
     ) -> AcknowledgedStep:
         acknowledged = await self._write(writer, batches)
-        # `wait_for` keeps an answer that comes together with the call to stop, and forgets that.
+        # If an answer comes together with a cancellation, `wait_for` forgets the cancellation.
         task = asyncio.current_task()
         if task is not None and task.cancelling():
             raise asyncio.CancelledError
@@ -264,7 +264,7 @@ class DirectProducer:
         return acknowledged
 
     def _before_end(self, acknowledged: AcknowledgedStep) -> None:
-        """Raise Misplaced where rows lie elsewhere than they are signed for."""
+        """Raise Misplaced if rows lie at other offsets than they are signed for."""
         acknowledged.compare(self.signer)
         self._failpoint("S5")
         # From here on the transaction may become visible at any moment.

@@ -17,7 +17,7 @@ from belfry.wire.record import Headers
 
 # Numbers below it are looked up.
 LOOKED_UP: Final = 1 << 13
-# Attributes, and the time since the first record of the batch: all of a step have one time.
+# Attributes, and the time since the batch's first record: all records of a step have one time.
 NO_ATTRIBUTES: Final = b"\0\0"
 
 
@@ -61,7 +61,7 @@ class EncodedHeaders(dict[tuple[str, bytes | None], bytes]):
 
 
 def record_body(number: int, key: bytes | None, value: bytes | None, headers: Headers) -> bytes:
-    """A record without its length; `number` is which one it is of its batch, from 0."""
+    """A record without its length; `number` is its number in its batch, from 0."""
     head = NO_ATTRIBUTES + varint(number)
     told = varint(len(headers)) + headers_bytes(headers)
     return b"".join((head, sized(key), sized(value), told))

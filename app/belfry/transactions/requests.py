@@ -4,8 +4,8 @@
     AddPartitionsToTxn v3   protocol v1 alone
     EndTxn v3, v5           v5 answers with the epoch of the next transaction (KIP-890)
 
-They are small and few, one or two for each step, so aiokafka's structures encode and decode them.
-What goes to the leaders of partitions is in `produce.py`.
+These requests are small and few, one or two for each step, so aiokafka's structures encode and
+decode them. Requests to the leaders of partitions are in `produce.py`.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class _Init(RequestStruct):  # type: ignore[misc]
 
 
 class InitProducerId(Request[_Init]):  # type: ignore[misc]
-    """Asks for an epoch.  Without a `writer` it fences anybody, with one it is fenced itself."""
+    """Asks for an epoch. Without a `writer` it fences any writer; with one it can be fenced."""
 
     API_KEY: ClassVar[int] = INIT_PRODUCER_ID
 
@@ -126,9 +126,10 @@ class AddPartitionsToTxn(Request[_Add]):  # type: ignore[misc]
 
 
 def added_codes(answer: Any) -> dict[Where, int]:
-    """What an answer to AddPartitionsToTxn says of each partition, as error codes.
+    """The error code of each partition in an answer to AddPartitionsToTxn.
 
-    Those that were not added because of another one are left out: they say nothing of themselves.
+    Partitions that were not added because of another one are left out: their code has no cause of
+    its own.
     """
     return {
         (topic, partition): code

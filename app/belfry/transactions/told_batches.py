@@ -1,12 +1,12 @@
-"""Outcomes that are told of, as records of batches: those of a step, in one loop.
+"""Reported outcomes as records of batches: all those of a step, in one loop.
 
 Most of them say that a plain request with an id was accepted (`wire/accepted.py`), and such a
-record is joined from what it has alone:
+record is joined from its own parts:
 
     length number │ key │ value │ 1 header: belfry-generation │ its digits
 
-Any other is encoded field by field.  All of them keep the order in which they were told, so those
-of one schedule, which share a key and so a partition, do.
+Any other outcome is encoded field by field. All keep the order in which they were reported, and
+outcomes of one schedule share a key and so a partition, where they are in order too.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ def add_told(
     partitions: int,
     partition_of: Callable[[bytes, int], int],
 ) -> None:
-    """Put outcomes behind what the partitions of their topic already get.
+    """Put outcomes behind the records that the partitions of their topic already get.
 
-    `head` is the frame of their values; `partition_of` says to which of so many a key belongs.
+    `head` is the frame of their values; `partition_of` gives the partition of a key.
     """
     small, join = SMALL, b"".join
     batches: dict[int, JoinedBatch] = {}

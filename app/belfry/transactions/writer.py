@@ -3,20 +3,21 @@
             begin                write                  end(commit or abort)
     NEW ─────────────► READY ─────────────► OPEN ─────────────────────────────► READY
                                              │  a refusal: end(abort) is next
-                                             └─ fenced, or nobody knows ─► OVER: never used again
+                                             └─ fenced, or uncertain ─► OVER: never used again
 
 Protocol v1 adds all partitions by one request before anything is produced.  In v2 the first batch
 of a partition adds it, and each end gives the epoch of the next transaction, so that an end that
-comes late can end nothing but its own transaction.
+comes late can only end its own transaction.
 
     what was lost            is asked again        because
     InitProducerId           yes                   a later answer only makes the epoch larger
-    AddPartitionsToTxn       yes                   what is added twice is added once
+    AddPartitionsToTxn       yes                   a partition that is added twice is added once
     Produce                  yes                   the same sequence is taken once
     EndTxn, v2               yes                   its epoch is over once it was carried out
     EndTxn, v1               no                    a late one could end the next transaction
 
-After a roll-back in v1 the writer takes the next epoch: whatever is still under way is refused.
+After a roll-back in v1 the writer takes the next epoch: requests that are still under way are
+refused.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ END_S: Final = 9.5
 
 
 class WriterState(Enum):
-    """Where a writer stands."""
+    """The state of a writer."""
 
     NEW = "new"
     READY = "ready"
@@ -87,8 +88,8 @@ class TransactionWriter:
     async def begin(self) -> None:
         """Fence the writer that had the id before, and end the transaction that was left open.
 
-        The coordinator answers CONCURRENT_TRANSACTIONS until the markers of that are written, so
-        when this returns nothing of the former owner is open. Raises Ended.
+        The coordinator answers CONCURRENT_TRANSACTIONS until the markers of that are written, so no
+        transaction of the former owner is open when this returns. Raises Ended.
         """
         await self._next_epoch(NO_WRITER, now() + BEGIN_S)
 
@@ -117,7 +118,7 @@ class TransactionWriter:
             raise
 
     async def end(self, *, commit: bool) -> None:
-        """Make the transaction visible, or roll it back; raises Ended where that is not certain."""
+        """Make the transaction visible, or roll it back; raises Ended if the end is uncertain."""
         assert self.state is WriterState.OPEN, self.state
         if self._begun:
             deadline = now() + END_S
@@ -126,7 +127,7 @@ class TransactionWriter:
             except Ended as ended:
                 self._may_be_over(ended)
                 raise
-        # Nothing of this transaction has reached a broker otherwise.
+        # Otherwise nothing of this transaction has reached a broker.
         self._begun = False
         self.state = WriterState.READY
 
@@ -160,7 +161,7 @@ class TransactionWriter:
         self.state = WriterState.READY
 
     def _may_be_over(self, ended: Ended) -> None:
-        """Never use this writer again: it was fenced, or nobody knows how a transaction ended."""
+        """Never use this writer again: it was fenced, or the end of a transaction is unknown."""
         if ended.meaning in (Meaning.FENCED, Meaning.UNKNOWN):
             self.state = WriterState.OVER
 
@@ -169,7 +170,7 @@ class TransactionWriter:
     async def _coordinated(
         self, make: Callable[[], Any], during: str, deadline: float, *, repeats: bool = True
     ) -> Any:
-        """The coordinator's answer, once it has done what was asked; raises Ended."""
+        """The coordinator's answer, once it has carried the request out; raises Ended."""
         pauses = Pauses(deadline)
         self._coordination.begin()
         while True:
@@ -178,7 +179,8 @@ class TransactionWriter:
             if line.meaning is Meaning.FINE:
                 return answer
             if code == errors.UNTOLD and repeats:
-                # So says a coordinator that stops amid it: as little is known as by a lost answer.
+                # A coordinator that stops amid the request answers so: the end is unknown, as
+                # without an answer.
                 line = errors.TABLE[errors.LOST]
             lost_end = code == errors.LOST and answer is SENT and not repeats
             if line.meaning not in (Meaning.BUSY, Meaning.MOVED) or lost_end:
@@ -193,7 +195,7 @@ class TransactionWriter:
             answer, code = await self._coordination.ask(
                 lambda: AddPartitionsToTxn(self._name, self.writer, wanted), deadline
             )
-            # What was sent and lost may have been carried out.
+            # A request that was sent and lost may have been carried out.
             self._begun = self._begun or answer is SENT
             codes: dict[Any, int] = {(None, 0): code} if code else dict(added_codes(answer))
             tell_gone(codes, began)

@@ -1,13 +1,13 @@
-"""The verdict on a plain request with an id, kept as what it is made of until it is written.
+"""The verdict on a plain request with an id, kept as its parts until it is written.
 
-Most verdicts say that a plain request was accepted.  Such a one holds the names as the bytes that
-they came as, so an engine makes it with one tuple, and its record is joined from few pieces:
+Most verdicts say that a plain request was accepted. Such a verdict keeps the names as the bytes in
+which they came, so an engine makes it with one tuple, and its record is joined from few pieces:
 
     tenant  id  ACCEPTED  request id  -  version 1  at  due  -  -  -  -  topic  partition  offset
     └ once per tenant                 └── once per step ──┘  └── once per partition ───┘
 
-It equals the `LifecycleEvent` that it stands for, and has its fields.  Those are made when somebody
-asks for them.  A property test holds its record to that of the event.
+The verdict equals the `LifecycleEvent` that it stands for, and has the same fields, which are made
+on request. A property test compares its record with that of the event.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ from belfry.wire.record import Headers
 
 # A name whose size takes one byte.
 _SHORT: Final = 0x40
-# The outcome, and that a request id follows.
+# The outcome, and the sign that a request id follows.
 _ACCEPTED: Final = avro_long(list(Outcome).index(Outcome.ACCEPTED)) + b"\2"
 # The same, and the size of that id.
 _ASKED: Final = tuple(_ACCEPTED + ONE_BYTE[size << 1] for size in range(_SHORT))
-# What two groups of seven bits hold, and all of them as bytes that others follow.
+# The number of values of two groups of seven bits, and their bytes with more groups behind.
 _TWO_GROUPS: Final = 1 << 14
 _LOWEST: Final = _TWO_GROUPS - 1
 _LOWER: Final = tuple(bytes((low & 0x7F | 0x80, low >> 7 | 0x80)) for low in range(_TWO_GROUPS))
@@ -45,10 +45,11 @@ class PlainAccepted(NamedTuple):
     """ACCEPTED, of a plain request that has an id and began a schedule.
 
     `name` is ``tenant/schedule_id``, and `asked` are tenant, schedule and request id, as they lie
-    in the record.  `life` is the one that it began, `due_ms` and `at` when it is due and when this
-    was told (epoch ms), and `source` topic and partition in which the request came.
+    in the record. `life` is the generation that it began, `due_ms` the due instant, `at` the
+    instant of the verdict (epoch ms), and `source` the topic and partition in which the request
+    came.
 
-    Nothing else of the request is kept: its payload would take memory until the step is committed.
+    No other part of the request is kept: its payload would take memory until the step is committed.
     """
 
     name: bytes
@@ -60,15 +61,15 @@ class PlainAccepted(NamedTuple):
     source_offset: int
 
     def __eq__(self, other: object) -> bool:
-        """Whether both are verdicts that say the same."""
+        """Whether both are verdicts with the same content."""
         return self.whole() == (other.whole() if isinstance(other, PlainAccepted) else other)
 
     def __ne__(self, other: object) -> bool:
-        """The contrary, which a tuple would answer by its own parts."""
+        """The contrary; a tuple's own method would compare the parts."""
         return not self == other
 
     def __hash__(self) -> int:
-        """The same for verdicts that say the same."""
+        """The same hash for verdicts with the same content."""
         return hash((self.asked, self.at, self.source_offset))
 
     def __getattr__(self, name: str) -> Any:
@@ -114,15 +115,15 @@ def accepted_value(head: bytes, accepted: PlainAccepted) -> bytes:
         return head + encode_lifecycle(accepted.whole())
     return b"".join(
         (
-            _begun(head, tenant),
+            _head_and_tenant(head, tenant),
             ONE_BYTE[len(schedule_id) << 1],
             schedule_id,
             _ACCEPTED,
             ONE_BYTE[len(request_id) << 1],
             request_id,
-            _told(at),
+            _verdict_at(at),
             _long(due_ms),
-            _from(source),
+            _source_fields(source),
             _long(offset),
         )
     )
@@ -131,8 +132,8 @@ def accepted_value(head: bytes, accepted: PlainAccepted) -> bytes:
 def accepted_values(head: bytes, told: Iterable[Told]) -> list[bytes | None]:
     """The values of the records of such verdicts, in their order; None for each other outcome.
 
-    What neighbours have in common is made once: their tenant, when they were told, where they came
-    from, and the upper bits of due instants and offsets.
+    Parts that neighbours have in common are made once: their tenant, their instant, their source,
+    and the upper bits of due instants and offsets.
     """
     join, small, lower = b"".join, ONE_BYTE, _LOWER
     begun: dict[bytes, bytes] = {}
@@ -152,12 +153,12 @@ def accepted_values(head: bytes, told: Iterable[Told]) -> list[bytes | None]:
             continue
         begin = begun.get(tenant)
         if begin is None:
-            begin = begun[tenant] = _begun(head, tenant)
+            begin = begun[tenant] = _head_and_tenant(head, tenant)
         if at != told_ms or source is not came:
-            told_ms, when, came, ends = at, _told(at), source, {}
+            told_ms, when, came, ends = at, _verdict_at(at), source, {}
         end = ends.get(due_ms >> 13)
         if end is None:
-            end = ends[due_ms >> 13] = upper(due_ms >> 13) + _from(source)
+            end = ends[due_ms >> 13] = upper(due_ms >> 13) + _source_fields(source)
         if offset >> 13 != block:
             block = offset >> 13
             offset_end = upper(block)
@@ -171,7 +172,7 @@ def accepted_values(head: bytes, told: Iterable[Told]) -> list[bytes | None]:
 
 
 def _long(number: int) -> bytes:
-    """A number that is not negative, as `avro_long` writes it; most are instants and offsets."""
+    """A number from 0 up, as `avro_long` writes it; most are instants and offsets."""
     number <<= 1
     if number < _TWO_GROUPS:
         return avro_long(number >> 1)
@@ -179,18 +180,18 @@ def _long(number: int) -> bytes:
 
 
 @lru_cache(maxsize=1024)
-def _begun(head: bytes, tenant: bytes) -> bytes:
+def _head_and_tenant(head: bytes, tenant: bytes) -> bytes:
     """The frame and the tenant."""
     return head + avro_string(tenant.decode())
 
 
 @lru_cache(maxsize=8)
-def _told(at: int) -> bytes:
-    """No fire, the first version, when it was told, and that it is due."""
+def _verdict_at(at: int) -> bytes:
+    """No fire, the first version, the verdict's instant, and the sign of a due instant."""
     return b"\0\2\2%b\2" % avro_long(at)
 
 
 @lru_cache(maxsize=1024)
-def _from(source: tuple[str, int]) -> bytes:
-    """Four nulls, topic and partition, and that an offset follows."""
+def _source_fields(source: tuple[str, int]) -> bytes:
+    """Four nulls, topic and partition, and the sign that an offset follows."""
     return b"\0\0\0\0\2%b\2%b\2" % (avro_string(source[0]), avro_long(source[1]))

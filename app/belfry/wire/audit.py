@@ -1,10 +1,10 @@
-"""`AuditEvent`: the record that says who asked for a change, and what became of it.
+"""`AuditEvent`: the record of a change, with the caller who asked for it and the result.
 
     result     DONE       it was carried out          REFUSED    the caller has no right to it
                REJECTED   the request was wrong       FAILED     belfry could not carry it out
 
-Values of a policy are JSON, so that a reader without belfry understands them.  Everything that a
-caller says is cut to 300 characters (`bounded`): what is refused may hold anything.
+Values of a policy are JSON, so that a reader without belfry understands them. Every text of a
+caller is cut to 300 characters (`bounded`): a refused request may hold anything.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Object:
 
 @dataclass(frozen=True, slots=True)
 class PolicyChange:
-    """One field of a policy that changed; values as JSON, masked where they may be credentials."""
+    """One field of a policy that changed; values as JSON, masked if they may be credentials."""
 
     field: str
     before: str | None = None
@@ -44,10 +44,10 @@ class PolicyChange:
 class AuditEvent:
     """Fields of the schema, in its order; `at` in epoch milliseconds.
 
-    Never changed once it is made; not frozen, since one is made for each request.  `via` is how the
-    change came in (`http`, `topic`), `role` the caller's role, `count` how many refusals the event
-    stands for, `source_…` the record of the topic of policies that it is about, and `reason` why
-    it was asked for, in the caller's words.
+    An event is never changed once it is made; it is not frozen, since one is made for each request.
+    `via` is how the change came in (`http`, `topic`), `role` the caller's role, `count` how many
+    refusals the event stands for, `source_…` the record of the topic of policies that it is about,
+    and `reason` the caller's own reason.
     """
 
     at: int
@@ -81,9 +81,9 @@ _TEXTS: Final = (
 
 
 def bounded(event: AuditEvent) -> AuditEvent:
-    """The event with texts that can be written and are no longer than they may be.
+    """The event with texts that can be written and are cut to their longest size.
 
-    A refused caller says what it likes: its path may hold anything, and as much of it as fits.
+    The texts of a refused caller are arbitrary: its path may hold any characters, and very many.
     """
     texts: dict[str, Any] = {
         name: _cut(value, LONGEST_TEXT)
@@ -102,7 +102,7 @@ def encode_audit(event: AuditEvent) -> bytes:
 
 
 def decode_audit(body: bytes, reader: RecordReader | None = None) -> AuditEvent:
-    """An audit event, written with the schema of `reader` (ours where none is given).
+    """An audit event, written with the schema of `reader` (belfry's own if none is given).
 
     Raises `MalformedError`.
     """

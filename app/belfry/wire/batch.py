@@ -2,11 +2,11 @@
 
     batch 1   start 5    records 5 6 9     next 10        7 and 8 were compacted away
     batch 2   start 10   records 10 11     next 12
-    batch 3   start 15   …                                does not begin at 12: one was lost
+    batch 3   start 15   …                                does not begin at 12: a batch was lost
 
-The engine compares `start` with the position that it has reached, and raises `GapInSource` where
-they differ; the reader then begins again at the stored position.  So a hand-over that drops or
-repeats a batch is noticed, whatever dropped it.
+The engine compares `start` with the position that it has reached, and raises `GapInSource` if they
+differ; the reader then begins again at the stored position. So a lost or repeated batch is noticed,
+whatever the cause.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from belfry.wire.record import SourceRecord, size_of
 class SourceBatch(NamedTuple):
     """Records of one source partition: the first offset asked for, and the next one to ask for.
 
-    `start` of a batch is `next_position` of the one before it.  Offsets that carry no record
-    (compacted, control or aborted records) lie between the two all the same.  `parts` says how much
-    of its reader's room it takes, `appended` whether the records' timestamps are the broker's
-    append times, `size` how many bytes of keys, values and headers the records have.
+    `start` of a batch is `next_position` of the one before it. Offsets without a record (compacted,
+    control or aborted records) count as well. `parts` is the share of its reader's room that the
+    batch takes, `appended` says whether the records' timestamps are the broker's append times, and
+    `size` is the number of bytes of their keys, values and headers.
     """
 
     start: int
@@ -41,7 +41,7 @@ class SourceBatch(NamedTuple):
         return SourceBatch(self.start, after.next_position, records, parts, appended, size)
 
     def divided(self, count: int) -> tuple[SourceBatch, SourceBatch]:
-        """The first so many records, of more, and the rest, which counts for all parts."""
+        """The first `count` records, and the rest, which is never empty and keeps all `parts`."""
         first, rest = self.records[:count], self.records[count:]
         begins = rest[0][0]
         return (
@@ -50,7 +50,7 @@ class SourceBatch(NamedTuple):
         )
 
     def behind(self, position: int) -> SourceBatch | None:
-        """What is left of this batch from an offset within it on; None for nothing."""
+        """The rest of this batch from an offset on; None if nothing is left."""
         if position >= self.next_position:
             return None
         left = [record for record in self.records if record[0] >= position]

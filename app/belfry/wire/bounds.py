@@ -1,20 +1,20 @@
-"""How many values a record may hold, found out before any of them is made.
+"""Bounds the number of values in a record, before any of them is made.
 
 Two bytes can be a header, so a megabyte can ask for half a million of them, and a decoder makes
-them all before anybody counts.  `Bounds` walks over the bytes as a writer's schema says, makes
-nothing, and stops at the first block of an array or a map that is too much.  Counted are the values
-in arrays and maps; what a schema holds besides is counted once, by `safety.unsafe_reason`.
+them all before they can be counted. `Bounds` walks over the bytes by a writer's schema, makes no
+values, and stops at the first block of an array or a map that exceeds the bound. It counts the
+values in arrays and maps; `safety.unsafe_reason` counts the other values of a schema once.
 
     tenant  id  ...  payload  headers: 500 000 ×  (name, value)  ...
                               └─ 3 × 500 000 > MOST_VALUES: refused here
 
-The walk reads numbers, indexes and lengths exactly as fastavro does, negative ones included, so
-what it lets pass is what is decoded.  Where the bytes make no sense it ends: fastavro stops at the
-same place and says why.
+The walk reads numbers, indexes and lengths exactly as fastavro does, negative ones included, so it
+counts the same values that fastavro decodes. It ends at invalid bytes: fastavro stops at the same
+place and says why.
 
-A body of up to a kilobyte is not walked over, and a walk ends where what is left has too few bytes
-to hold too many values: most requests cost a handful of steps.  `safety` makes that conclusion
-sound, for it lets no schema pass that gets more than four values out of a byte.
+A body of up to a kilobyte is not walked over, and a walk ends once the remaining bytes are too few
+to hold too many values: most requests cost a handful of steps. That conclusion is sound because
+`safety` refuses each schema that gets more than four values out of a byte.
 """
 
 from __future__ import annotations
@@ -32,16 +32,17 @@ _SHORT: Final = 0x80
 _LONGEST: Final = 10
 _FIXED: Final = {"null": 0, "boolean": 1, "float": 4, "double": 8}
 
-# Bytes, where a value begins, and in a list how many more values there may be; gives its end.
+# Takes the bytes, the begin of a value, and a list with the number of values that are left; returns
+# the value's end.
 Skip = Callable[[bytes, int, list[int]], int]
 
 
 class _TooManyError(Exception):
-    """More values than there may be; never leaves this module."""
+    """More values than are allowed; never leaves this module."""
 
 
 class Bounds:
-    """Counts the values in records of one writer's schema, which `safety` has let pass."""
+    """Counts the values in records of one writer's schema, which has passed `safety`."""
 
     def __init__(self, parsed: Any, most: int = MOST_VALUES) -> None:
         self._most = most
@@ -52,7 +53,7 @@ class Bounds:
         self._fields = [(_is_optional(each), skips.of(each)) for each in types]
 
     def problem(self, body: bytes) -> str:
-        """Why a body must not be decoded, as a sentence; empty where it may be."""
+        """Why a body must not be decoded, as a sentence; empty if it may be."""
         left, at, size = [self._most], 0, len(body)
         try:
             for optional, skip in self._fields:
@@ -61,7 +62,7 @@ class Bounds:
                     continue
                 at = skip(body, at, left)
                 if size - at <= left[0] >> 2:
-                    # `safety.VALUES_PER_BYTE`: the rest cannot hold too many.
+                    # `safety.VALUES_PER_BYTE`: the rest is too short to hold too many.
                     return ""
         except _TooManyError:
             return (
@@ -101,7 +102,7 @@ class _Skips:
         self._values: dict[str, int] = {}
 
     def of(self, parsed: Any) -> Skip:
-        """What skips a value of a parsed schema."""
+        """The function that skips a value of a parsed schema."""
         if isinstance(parsed, list):
             return _union([self.of(branch) for branch in parsed])
         if not isinstance(parsed, dict):
@@ -131,7 +132,7 @@ class _Skips:
 
 
 def _long(body: bytes, at: int) -> tuple[int, int]:
-    """A number, and where the next byte lies.  Longer ones than fit mean what the CPU likes."""
+    """A number, and the place of the next byte. A number that is too long is undefined."""
     coded = shift = 0
     for place in range(at, at + _LONGEST):
         byte = body[place]

@@ -2,11 +2,11 @@
 
 One self-contained ``.avsc`` per record lies in `schemas/`; a wheel carries the folder as
 ``belfry/avro``.  A schema comes in two parsed forms of the same bytes: `parsed`, where instants
-are datetimes, and `plain`, where they stay epoch milliseconds.  The program uses plain alone,
-which is faster.  Schemas that are returned are shared and cached: never change them.
+are datetimes, and `plain`, where they stay epoch milliseconds. The program uses only `plain`, which
+is faster.  Schemas that are returned are shared and cached: never change them.
 
 A schema that a release changes leaves its previous text in ``schemas/earlier/``, so that
-single-object records of old clients, which name nothing but a fingerprint, stay readable.
+single-object records of old clients, which only name a fingerprint, stay readable.
 
     name ─► text (what a registry gets) ─► JSON ─┬─► parsed, plain     for fastavro
                                                  └─► fingerprint       8 bytes, CRC-64-AVRO
@@ -37,7 +37,7 @@ _NAMES: Final = ("ScheduleRequest", "FiredEvent", "LifecycleEvent", "TenantPolic
 
 
 class MalformedError(ValueError):
-    """Bytes that are no record of the schema they claim; the message says why."""
+    """Bytes that are not a record of the schema that they name; the message says why."""
 
 
 def names() -> tuple[str, ...]:
@@ -98,7 +98,7 @@ def fingerprint(name: str) -> bytes:
 
 
 def fingerprint_of(writer: Any) -> bytes:
-    """`fingerprint` of any schema; raises what fastavro raises where it is none."""
+    """`fingerprint` of any schema; raises fastavro's errors if it is not a schema."""
     return bytes.fromhex(_hex_fingerprint(to_parsing_canonical_form(writer), "CRC-64-AVRO"))
 
 
@@ -115,10 +115,10 @@ def encode(name: str, record: dict[str, Any]) -> bytes:
 
 
 class RecordReader:
-    """Reads bodies of one writer's schema as records of ours, instants as epoch milliseconds.
+    """Reads bodies of one writer's schema as belfry's records, instants as epoch milliseconds.
 
-    `writer` has to have passed `safety.unsafe_reason`; none means today's own schema.  Keep one
-    reader per writer's schema: making it costs more than reading with it.
+    `writer` has to have passed `safety.unsafe_reason`; None means the present schema of this
+    release. Keep one reader per writer's schema: making it costs more than reading with it.
     """
 
     def __init__(self, name: str, writer: Any = None) -> None:
@@ -132,7 +132,7 @@ class RecordReader:
         stream = BytesIO(body)
         try:
             record: Any = schemaless_reader(stream, self._writer, self._reader)
-        except Exception as error:  # noqa: BLE001  # whatever fastavro's C code meets
+        except Exception as error:  # noqa: BLE001  # any error of fastavro's C code
             raise MalformedError(
                 f"{len(body)} bytes are no {self._name} of their writer's schema:"
                 f" {type(error).__name__}: {str(error)[:200]}"
@@ -149,7 +149,7 @@ class RecordReader:
 
 @cache
 def own_reader(name: str) -> RecordReader:
-    """The reader of what this release writes."""
+    """The reader of records that this release writes."""
     return RecordReader(name)
 
 

@@ -1,4 +1,4 @@
-"""Signed claims: a sender who says that a request is a tenant's can prove it.
+"""Signed claims: a sender proves that a request is a tenant's.
 
 The header `belfry-signature` holds HMAC-SHA256, in hexadecimal digits, over these bytes, with a
 secret that the tenant shares with the workers:
@@ -6,15 +6,15 @@ secret that the tenant shares with the workers:
     field(tenant) field(key) field(value) { field(name) field(value) } for each header, in order
     field(x): size in 4 bytes, big-endian (ff ff ff ff: null), then the bytes
 
-The signature itself and what belfry adds on the way (`belfry-origin-…`) are left out, so a request
-that is sent on to its home can be checked there once more.
+The signature itself and the headers that belfry adds on the way (`belfry-origin-…`) are left out,
+so a request that is sent on to its home can be checked there once more.
 
     tenant "ab", no key, value "x", no headers
     00000002 6162   ffffffff   00000001 78      ─► HMAC-SHA256 ─► 64 hexadecimal digits
 
-Sizes stand before texts, so no two records are signed over the same bytes.  Nothing in it names an
-instant or an offset, so a signed record may be sent again by anybody who has it; `request_id` and
-`expected_version` are what makes a request count once.
+Sizes stand before texts, so no two records are signed over the same bytes. The signature covers no
+instant and no offset, so any client that has a signed record can send it again; `request_id` and
+`expected_version` make a request count once.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _SIZE: Final = Struct(">I")
 def signature(
     secret: bytes, tenant: str, key: bytes | None, value: bytes | None, headers: Headers | None
 ) -> bytes:
-    """What the header `belfry-signature` of a record has to hold."""
+    """The right value of the header `belfry-signature` for a record."""
     fields: list[bytes | None] = [tenant.encode(errors="replace"), key, value]
     for name, given in without_origin(headers):
         if name != SIGNATURE:
@@ -43,7 +43,7 @@ def signature(
 
 
 def shown(headers: Headers | None) -> bytes | None:
-    """The signature that a record shows; the last one, None where there is none."""
+    """The signature in a record's headers; the last one, None if there is none."""
     found = [given for name, given in headers or () if name == SIGNATURE]
     return found[-1] if found else None
 
@@ -51,7 +51,7 @@ def shown(headers: Headers | None) -> bytes | None:
 def proves(
     secrets: Iterable[bytes], tenant: str, key: bytes | None, value: bytes | None, headers: Headers
 ) -> bool:
-    """Whether one of these secrets made the signature that the headers show.
+    """Whether one of these secrets made the signature in the headers.
 
     Compared in constant time.  Several secrets are for a change of secrets.
     """
@@ -63,5 +63,5 @@ def proves(
 
 
 def field(given: bytes | None) -> bytes:
-    """A field as it is signed: its size, then its bytes."""
+    """The signed form of a field: its size, then its bytes."""
     return _NULL if given is None else _SIZE.pack(len(given)) + given

@@ -1,8 +1,8 @@
-"""`FiredEvent`: one fire as envelope tenants and HTTP deliveries get it; and instants as RFC 3339.
+"""`FiredEvent`: the envelope of a fire, for tenants and HTTP deliveries; and RFC 3339 instants.
 
-A body without a frame; the caller puts the prefix or the single-object head before it, which is
-the same for all records of a topic.  Plain fastavro encodes 117 000 such records a second where a
-hand-written encoder reached 290 000: not enough to keep a second description of the schema.
+This is a body without a frame; the caller puts the prefix or the single-object head before it,
+which is the same for all records of a topic.  Plain fastavro encodes 117 000 such records a second
+where a hand-written encoder reached 290 000: not enough to keep a second description of the schema.
 
 Every fired record has a header with its instant as text.  `rfc3339` remembers what it has written,
 since the events of one step share few instants.
@@ -26,9 +26,9 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 class FiredEvent:
     """Fields of the schema, in its order; instants in epoch milliseconds.
 
-    `scheduled_at` is the nominal instant, `due_at` that with jitter, and `fired_at` that of the
-    step.  `occurrence` counts from 0, and is -1 for an extra fire; `missed` is how many late ones
-    the event stands for besides itself.
+    `scheduled_at` is the nominal instant, `due_at` the same with jitter, and `fired_at` the instant
+    of the step. `occurrence` counts from 0, and is -1 for an extra fire; `missed` is the number of
+    late occurrences that the event stands for besides its own.
     """
 
     tenant: str
@@ -67,7 +67,7 @@ def encode_fired(event: FiredEvent) -> bytes:
 
 
 def decode_fired(body: bytes, reader: RecordReader | None = None) -> FiredEvent:
-    """A fired event, written with the schema of `reader` (ours where none is given).
+    """A fired event, written with the schema of `reader` (belfry's own if none is given).
 
     Raises `MalformedError`.
     """

@@ -1,18 +1,18 @@
-"""How a value says which schema wrote it: three frames, and none.
+"""Frames: three ways in which a value names the schema that wrote it, or no frame.
 
     prefix          00 | id: 4 bytes, big-endian | body           Confluent's classic
     header          __value_schema_id = 01 | GUID: 16 bytes       body is the whole value
     single object   C3 01 | CRC-64-AVRO: 8 bytes, LE | body       Avro's own, no registry needed
 
-The header is looked at first, as Confluent's own reader does: a body may begin with any byte.
+The header is read first, as by Confluent's own reader: a body may begin with any byte.
 
     00 00 00 00 07 …                    prefix, schema id 7 of the registry
     c3 01 dc 43 53 d7 89 a1 c5 77 …     single object, today's `ScheduleRequest`
     68 65 6c 6c 6f                      "hello": no frame, so headers have to hold the request
 
-A frame says only *which* schema wrote the body.  Whether that schema is known, and may be decoded,
-`requests` and `safety` decide.  Sources: Confluent's wire format, and "Single-object encoding" of
-the Avro specification.
+A frame says only *which* schema wrote the body. `requests` and `safety` decide whether that schema
+is known and may be decoded. Sources: Confluent's wire format, and "Single-object encoding" of the
+Avro specification.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _GUID_BYTES: Final = 16
 
 
 class FrameKind(Enum):
-    """Which frame a value has."""
+    """The kinds of frames."""
 
     PREFIX = "prefix"
     HEADER = "header"
@@ -62,8 +62,8 @@ class Frame:
 def read_frame(value: bytes, headers: Iterable[tuple[str, bytes | None]] | None = None) -> Frame:
     """Take a value apart; one with no frame, or a damaged one, comes back unframed and whole.
 
-    Never raises.  A value that is only a head, without a body, has no frame: no record of belfry's
-    takes no bytes.
+    Never raises. A value that is only a head, without a body, counts as unframed: each record of
+    belfry's takes at least one byte.
     """
     if headers:
         for name, given in headers:
@@ -82,7 +82,7 @@ def prefix(schema_id: int) -> bytes:
 
 
 def single_object(name: str) -> bytes:
-    """The ten bytes that single-object encoding puts before a body of one of our schemas."""
+    """The ten bytes that single-object encoding puts before a body of one of belfry's schemas."""
     return SINGLE_OBJECT_MARKER + catalogue.fingerprint(name)
 
 

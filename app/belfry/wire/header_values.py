@@ -5,13 +5,13 @@
     belfry-serial: True                  flag         True
     belfry-max-fires: 3                  number       3
     belfry-webhook: https://a.example    targets      one target, with the defaults of the others
-    belfry-retry: first=5s attempts=8    none         a `RetryRule`, for it is no field
+    belfry-retry: first=5s attempts=8    none         a `RetryRule`: it is not a field
 
     belfry-group: a  belfry-group: a     counts once
-    belfry-group: a  belfry-group: b     refused: nobody knows which of them is meant
+    belfry-group: a  belfry-group: b     refused: it is unclear which of them is meant
 
-A field that comes later has a reader here by its form, and needs no line in this module.  Each
-reader raises ValueError, which says what was given and what is allowed.
+A later field gets its reader by its form, and needs no line in this module. Each reader raises
+ValueError, which says what was given and what is allowed.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from belfry.schedules.retry_rule import parse_retry_rule
 from belfry.schedules.targets import record_of
 
 FLAGS: Final = {"true": True, "false": False}
-# What Avro has room for.
+# The largest number that Avro has room for.
 MOST: Final = (1 << 63) - 1
 _DIGITS: Final = 19
 
@@ -67,7 +67,7 @@ def parse_targets(text: str) -> list[dict[str, Any]]:
 
 
 def _target(given: Any) -> dict[str, Any]:
-    """A target whose fields have the types that Avro has for them."""
+    """A target whose fields have their types in Avro."""
     record = record_of(given)
     for name, value in record_of("").items():
         found = record[name]
@@ -99,7 +99,7 @@ _BY_FORM: Final[dict[Form, Callable[[str], Any]]] = {
     Form.FLAG: parse_flag,
     Form.TARGETS: parse_targets,
 }
-# The reader of each header that a field has, and of the one that puts a record back.
+# The reader of each header of a field, and of the header that puts a record back.
 READERS: Final = {
     **{field.header: _BY_FORM[field.form] for field in FIELDS.values() if field.header},
     RETRY: parse_retry_rule,

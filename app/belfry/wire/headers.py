@@ -2,19 +2,19 @@
 
     belfry-tenant: demo   belfry-id: hello   belfry-in: 5m      value, key, other headers: the event
 
-For kcat, Connect sources and any language without Avro.  Such headers win over an Avro value.  The
-names come from the table of fields (`schedules/fields.py`), and how a value is read from its form
-(`header_values`).
+This is for kcat, Connect sources and any language without Avro. Such headers win over an Avro
+value. The table of fields has the names (`schedules/fields.py`), and the form of a field decides
+how its value is read (`header_values`).
 
     belfry-tenan: demo      unknown_header: "Unknown header belfry-tenan; did you mean
                             belfry-tenant? …"
     belfry-in: 5 minutes    bad_header: the text of `instants.parse_duration`
 
-Names that begin with ``belfry-`` are belfry's.  One that belfry does not know is refused, for it
-may be a misspelt field.  What belfry itself puts onto records that it writes (`TRAVELLING`) may
-come in again, on an event that is scheduled anew, and then is a header like the user's own.  A
-record that could not be read whole has such headers, too (`unread`).  One header says when without
-being a field: `belfry-retry` puts a record back that its consumer could not handle (`retries`).
+Names that begin with ``belfry-`` are belfry's. An unknown one is refused, because it may be a
+misspelt field. Headers that belfry itself puts onto its records (`TRAVELLING`) may come in again,
+on an event that is scheduled anew, and then count as the user's own. A record that could not be
+read whole has such headers, too (`unread`). One header gives an instant without being a field:
+`belfry-retry` puts a record back that its consumer could not handle (`retries`).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from belfry.wire.unread import CUT
 
 PREFIX: Final = "belfry-"
 _RULE: Final = "retry"  # A rule of retries, while its record is read.
-# The headers that say when, with kind and field; and all others.
+# The headers that give the instant, with kind and field; and all others.
 WHEN: Final = {
     **{each.field.header: (each.name, each.field.name) for each in KINDS.values()},
     RETRY: ("AFTER", _RULE),
@@ -47,20 +47,20 @@ OTHERS: Final = {
 # The asker, and the schedule that is asked for.
 NAMES: Final = {name: OTHERS[name] for name in ("belfry-tenant", "belfry-id", "belfry-request-id")}
 FIRE_ID: Final = "belfry-fire-id"
-# On each fired record besides its id.  Those of a request have other names, so that a fired record
-# that is sent to belfry as it is asks for nothing.
+# On each fired record besides its id. The headers of a request have other names, so that a fired
+# record that is sent to belfry unchanged is not a request.
 TENANT: Final = "belfry-schedule-tenant"
 VERSION: Final = "belfry-schedule-version"
 GROUP: Final = "belfry-schedule-group"
 EVENT_TYPE: Final = "belfry-schedule-type"
-# On what a backfill fires: the id of its job.
+# On events of a backfill: the id of its job.
 BACKFILL: Final = "belfry-backfill"
-# Where the request of the schedule lies, as topic/partition/offset; where the policy asks for it.
+# The place of the schedule's request, as topic/partition/offset; if the policy says so.
 SOURCE: Final = "belfry-source"
 # On an event that was sent again: the name of the redrive, and the offset of the event.
 REDRIVEN: Final = "belfry-redriven"
 PROTOCOL: Final = frozenset(WHEN) | frozenset(OTHERS)
-# On records of fired events, of dry runs, deliveries and webhooks, and of what was rejected.
+# On records of fired events, dry runs, deliveries, webhooks and refused requests.
 TRAVELLING: Final = frozenset(
     {
         FIRE_ID,
@@ -102,14 +102,14 @@ def speaks_protocol(headers: Headers) -> bool:
 
 
 def unknown_header(headers: Headers | None) -> Rejection | None:
-    """Refuse headers of which one has a name of belfry's that belfry does not know, or None."""
+    """A refusal, if one of these headers has a name of belfry's that belfry does not know."""
     return next((_unknown(name) for name, _ in headers or () if _is_unknown(name)), None)
 
 
 def asked_by(record: SourceRecord) -> Request | None:
-    """The asker and the schedule, as far as the headers of a refused record tell them.
+    """The tenant, schedule and request id, as far as the headers of a refused record have them.
 
-    None where the record does not speak the protocol.  Bytes that are no UTF-8 are replaced.
+    None if the record does not speak the protocol. Bytes that are not UTF-8 are replaced.
     """
     headers = record[4] or []
     if not speaks_protocol(headers):
@@ -129,7 +129,7 @@ def asked_by(record: SourceRecord) -> Request | None:
 def read_headers(record: SourceRecord) -> Request | Rejection:
     """The request that a record's headers hold, or why there is none.
 
-    A header of belfry's that comes twice counts once, and is refused where its values differ.
+    A header of belfry's that comes twice counts once, and is refused if its values differ.
     """
     _, _, key, value, headers = record
     fields: dict[str, Any] = {**EMPTY, "key": key, "payload": value}
@@ -138,7 +138,7 @@ def read_headers(record: SourceRecord) -> Request | Rejection:
     said: dict[str, bytes] = {}
     for name, given in headers or ():
         if name in PROTOCOL:
-            # Who makes headers of columns has one for each column, whether it says anything or not.
+            # A producer that makes headers of columns has one for each, even for an empty column.
             if given is not None and said.setdefault(name, given) != given:
                 code = "several_instants" if name in WHEN else "bad_header"
                 return said_twice(code, name, said[name], given)
@@ -166,7 +166,7 @@ def _read(name: str, given: bytes, fields: dict[str, Any], kinds: list[str]) -> 
             return None
         kinds.append(name)
         if len(kinds) == 1:
-            # A second one is refused anyway: thousands of them are not worth reading.
+            # A second instant is refused anyway: so further ones, perhaps thousands, are not read.
             kind, field = WHEN[name]
             fields["kind"], fields[field] = kind, READERS[name](text)
     except UnicodeDecodeError:
@@ -177,7 +177,7 @@ def _read(name: str, given: bytes, fields: dict[str, Any], kinds: list[str]) -> 
 
 
 def _put_back(fields: dict[str, Any], kinds: list[str], record: SourceRecord) -> Rejection | None:
-    """Read what puts a record back, or refuse it."""
+    """Read the header that puts a record back, or refuse the record."""
     if len(kinds) > 1:
         return _several(kinds)
     return put_back(fields, fields.pop(_RULE), _fired_before(record[4] or []), record)
@@ -188,13 +188,13 @@ def _several(kinds: list[str]) -> Rejection:
 
 
 def _fired_before(headers: Headers) -> FiredBefore:
-    """What belfry said on a record of the fire by which it came; of two headers the later one."""
+    """Belfry's headers about the fire that wrote a record; of two headers the later one."""
     last = {name: given for name, given in headers if given is not None}
     return FiredBefore(*map(last.get, (TENANT, FIRE_ID, REDRIVEN, EVENT_TYPE, GROUP)))
 
 
 def _is_unknown(name: str) -> bool:
-    """Whether a header has a name of belfry's and is none of those that belfry knows."""
+    """Whether a header has a name of belfry's that belfry does not know."""
     if name[:7].lower() != PREFIX or name in KNOWN:
         return False
     return not name.startswith(ORIGIN_PREFIX)
@@ -232,7 +232,7 @@ def _whole(fields: dict[str, Any], kinds: list[str]) -> Request | Rejection:
 
 
 def _acknowledgement(fields: dict[str, Any]) -> Request | Rejection:
-    """An ACK names its fire as the fired record does, in a header that else is the user's."""
+    """An ACK names its fire as the fired record does, in a header that otherwise is the user's."""
     given = [each["value"] for each in fields["headers"] if each["name"] == FIRE_ID]
     try:
         fields["fire_id"] = (given[-1] or b"").decode() if given else None

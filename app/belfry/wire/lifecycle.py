@@ -1,12 +1,12 @@
-"""`LifecycleEvent`: the record that says what became of a request, an occurrence or a delivery.
+"""`LifecycleEvent`: the record with the outcome of a request, an occurrence or a delivery.
 
     about            outcome             fields that it has besides tenant, schedule and instant
     a request        ACCEPTED, …         request_id, version, due_at, code, reason, source_…
     an occurrence    FIRED, MISSED       fire_id (FIRED), version, due_at
     a delivery       DELIVERED, FAILED   fire_id, target, attempt
-    a fire that nobody acknowledged      FAILED with the code ack_timeout, fire_id
+    a fire without acknowledgement       FAILED with the code ack_timeout, fire_id
 
-What reads only the head of an event is in `lifecycle_heads.py`.
+`lifecycle_heads.py` has the readers of the head alone.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ NAME = "LifecycleEvent"
 class LifecycleEvent:
     """Fields of the schema, in its order; instants in epoch milliseconds.
 
-    `generation` is none of them: readers of every release have to read the body, so it travels in a
-    header of the record.
+    `generation` is not among them: readers of every release have to read the body, so it travels in
+    a header of the record.
     """
 
     tenant: str
@@ -49,7 +49,8 @@ class LifecycleEvent:
     generation: int | None = None
 
 
-# Which life of its schedule a verdict is about: `schedules.identity.generation_of`, in digits.
+# The generation of its schedule that a verdict is about: `schedules.identity.generation_of`, in
+# digits.
 GENERATION: Final = "belfry-generation"
 _FIELDS = tuple(field.name for field in fields(LifecycleEvent) if field.name != "generation")
 _NULL: Final = b"\0"
@@ -83,7 +84,7 @@ def generation_in(headers: Headers | None) -> int | None:
 def encode_lifecycle(event: LifecycleEvent) -> bytes:
     """Body of a lifecycle event (no frame), as fastavro writes it, in a third of the time.
 
-    A property test holds it to that.
+    A property test compares both.
     """
     return b"".join(
         (
@@ -133,15 +134,15 @@ def _base_128(number: int) -> bytes:
     return bytes(coded)
 
 
-# All events of a step have one instant, and there are few tenants and topics.
+# Few values: all events of a step have one instant, and there are few tenants and topics.
 avro_instant = lru_cache(maxsize=8)(avro_long)
 _known = lru_cache(maxsize=1024)(avro_string)
-# Offsets rise one by one, and what is due within seconds differs in its lower bits alone.
+# Offsets rise one by one, and instants within seconds only differ in their lower bits.
 upper = lru_cache(maxsize=1024)(_base_128)
 
 
 def decode_lifecycle(body: bytes, reader: RecordReader | None = None) -> LifecycleEvent:
-    """A lifecycle event, written with the schema of `reader` (ours where none is given).
+    """A lifecycle event, written with the schema of `reader` (belfry's own if none is given).
 
     An outcome that is newer than this release reads as UNKNOWN.  Raises `MalformedError`.
     """

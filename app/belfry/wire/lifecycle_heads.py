@@ -1,11 +1,11 @@
 """The heads of lifecycle events, read by hand.
 
-The topic has many such records and many readers, and most of them look for few.  So beside the
-whole decoder (`lifecycle.py`) there are some that read only the head of what this release wrote:
-`asked_in` for those that wait for a verdict, `headline` and `kept_head` for an index.  They walk
-over Avro's bytes:
+The topic has many such records and many readers, and most readers need few of the records. So
+beside the whole decoder (`lifecycle.py`) there are some that read only the head of an event that
+this release wrote: `asked_in` for readers that wait for a verdict, `headline` and `kept_head` for
+an index. They walk over Avro's bytes:
 
-    tenant  id  outcome  request id  fire id  version  at  due  …  texts that nobody looks at here
+    tenant  id  outcome  request id  fire id  version  at  due  …  texts that are not read here
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from belfry.schedules.outcomes import Outcome
 def asked_in(body: bytes, at: int = 0) -> tuple[bytes, bytes, bytes] | None:
     """Tenant, schedule and request id of an event, without reading the rest; None without an id.
 
-    Only for what this release wrote: a reader that waits for verdicts skips all other records.
-    IndexError for bytes that are no event.
+    Only for events that this release wrote: a reader that waits for verdicts skips all other
+    records. IndexError for bytes that are not an event.
     """
     tenant, at = _text(body, at)
     schedule_id, at = _text(body, at)
@@ -37,9 +37,9 @@ def _text(body: bytes, at: int) -> tuple[bytes, int]:
 
 
 def _number(body: bytes, at: int) -> tuple[int, int]:
-    """A number of Avro's that is not negative, and where the next byte lies.
+    """A number of Avro's from 0 up, and the place of the next byte.
 
-    IndexError for one of more than 64 bits: a megabyte of such bytes would take a minute.
+    IndexError for a number of more than 64 bits: a megabyte of such bytes would take a minute.
     """
     number = shift = 0
     while shift < _MOST_BITS:
@@ -53,7 +53,7 @@ def _number(body: bytes, at: int) -> tuple[int, int]:
 
 
 class Headline(NamedTuple):
-    """What the head of a lifecycle event says: all that an index of events needs.
+    """The head of a lifecycle event: all that an index of events needs.
 
     Names are UTF-8 as they lie in the record; instants are epoch milliseconds.
     """
@@ -70,12 +70,12 @@ _OUTCOMES: Final = tuple(Outcome)
 _MOST_BITS: Final = 70
 _FIRED: Final = 2 * _OUTCOMES.index(Outcome.FIRED)
 _ODD_OR_LONG: Final = 0x81
-# The branch of a field that may be null: it is there.
+# The branch of a field that may be null: it has a value.
 _GIVEN: Final = 2
 # Bytes of an instant of the years 1987 to 2109.
 _SIX: Final = 6
-# How to take a shape apart, as they are met: sizes of tenant and id, whether there is a request id,
-# and its size or that of the fire's id.
+# Functions that take a shape apart, made as shapes are met. A shape: the sizes of tenant and id,
+# whether there is a request id, and its size or that of the fire's id.
 _MOST_KEPT: Final = 8192
 _Shape = tuple[int, int, int, int]
 _shapes: dict[_Shape, Callable[[bytes], tuple[Any, ...]]] = {}
@@ -85,11 +85,11 @@ _MOST_ATTEMPTS: Final = 2**31 - 1
 
 
 def headline(body: bytes) -> Headline:
-    """The head of an event that this release wrote; IndexError for bytes that are none.
+    """The head of an event that this release wrote; IndexError for bytes that are not one.
 
-    The history asks it of each record.  Most have short names, a request id or a fire's id, a short
-    version and instants of six bytes: one call takes such a head apart.  A property test holds both
-    ways to one answer.
+    The history calls this for each record. Most records have short names, a request id or a fire's
+    id, a short version and instants of six bytes: one call takes such a head apart. A property test
+    checks that both ways give one answer.
     """
     try:
         asked, (tenant, schedule_id, outcome, fired, versioned, version, at, due, due_at) = _fields(
@@ -105,15 +105,15 @@ def headline(body: bytes) -> Headline:
             said = (tenant, schedule_id, _OUTCOMES[outcome >> 1], at_ms, due_ms)
             return _new(Headline, said)
     except (IndexError, struct.error):
-        pass  # Another shape, or no event.
+        pass  # Another shape, or not an event.
     return _headline(body)
 
 
 def kept_head(body: bytes) -> Headline:
-    """The same for what is kept, without the due instant where nothing has fired.
+    """The same for an event that is kept; without the due instant, unless the event is a fire.
 
-    Nothing behind the instant at which it was told is looked at then: due instants differ from
-    record to record, so each would have to be read by itself.
+    The bytes behind the event's own instant are not read then: due instants differ from record to
+    record, so each would have to be read by itself.
     """
     try:
         asked, (tenant, schedule_id, outcome, fired, versioned, version, at, _, _) = _fields(body)
@@ -126,14 +126,14 @@ def kept_head(body: bytes) -> Headline:
         ):
             return _new(Headline, (tenant, schedule_id, _OUTCOMES[outcome >> 1], at_ms, None))
     except (IndexError, struct.error):
-        pass  # Another shape, or no event.
+        pass  # Another shape, or not an event.
     return headline(body)
 
 
 def _fields(body: bytes) -> tuple[int, tuple[Any, ...]]:
     """Whether a head has a request id (2 or 0), and its nine fields.
 
-    IndexError or struct.error for one that is not of a shape that short heads have.
+    IndexError or struct.error for a head without the shape of short heads.
     """
     id_at = 1 + (body[0] >> 1)
     outcome_at = id_at + 1 + (body[id_at] >> 1)
@@ -144,7 +144,7 @@ def _fields(body: bytes) -> tuple[int, tuple[Any, ...]]:
 
 
 def _learn(shape: _Shape) -> Callable[[bytes], tuple[Any, ...]]:
-    """What takes a shape apart, made once; IndexError where it is read byte by byte."""
+    """The function that takes a shape apart, made once; IndexError if no such function fits."""
     tenant, schedule_id, asked, size = shape
     if (tenant | schedule_id | asked | size) & _ODD_OR_LONG or asked not in (0, _GIVEN):
         raise IndexError
@@ -159,7 +159,7 @@ def _learn(shape: _Shape) -> Callable[[bytes], tuple[Any, ...]]:
 
 @lru_cache(maxsize=1024)
 def _instant_of(coded: bytes) -> int | None:
-    """The instant that takes just these bytes; None where it is shorter or longer."""
+    """The instant in exactly these bytes; None if it is shorter or longer."""
     if coded[-1] >= 0x80:
         return None
     number, size = _number(coded, 0)
@@ -167,10 +167,10 @@ def _instant_of(coded: bytes) -> int | None:
 
 
 def attempt_in(body: bytes) -> int | None:
-    """After how many attempts a delivery ended, of an event that this release wrote.
+    """The number of attempts after which a delivery ended, in an event that this release wrote.
 
-    None where the event is about no delivery, and where its bytes end before that is said, or say
-    what is no attempt: the history reads what others may have written, and goes on.
+    None if the event is not about a delivery, or its bytes end before the number, or have none that
+    is valid: the history reads records that other producers may have written, and goes on.
     """
     try:
         found = _attempt_in(body)
@@ -204,7 +204,7 @@ def _past_texts(body: bytes, at: int, texts: int) -> int:
 
 
 def _past_options(body: bytes, at: int, texts: int) -> int:
-    """Behind so many texts that may be null."""
+    """The place behind so many texts that may be null."""
     for _ in range(texts):
         at = _past_texts(body, at + 1, 1) if body[at] else at + 1
     return at

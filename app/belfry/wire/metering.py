@@ -3,10 +3,10 @@
     {"v":1,"tenant":"acme","from":"2026-12-01T09:00:00.000Z","until":"2026-12-01T10:00:00.000Z",
      "accepted":120,"fired":118,"delivered":0,"held_byte_ms":7203600000,"partition":2}
 
-Records add up: what a tenant used in an hour is the sum of its records of that hour.  A partition
-writes one when the hour is over, or one of many hours that a tenant only waited in; a dispatcher
-writes what it has delivered as it does so.  Each was written by the transaction of what it counts,
-so it is there once.
+Records add up: a tenant's usage in an hour is the sum of its records of that hour. A partition
+writes one record when the hour is over, or one for many hours in which a tenant only waited; a
+dispatcher writes its deliveries as it makes them. The transaction that carries out the counted work
+also writes the record, so each record is there once.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ COUNTS: Final = ("accepted", "fired", "delivered", "held_byte_ms")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Usage:
-    """What a tenant has used from an instant until another one, epoch ms.
+    """The usage of a tenant from one instant to another, epoch ms.
 
-    `held_byte_ms` is bytes times milliseconds; `partition` is None for what was delivered.
+    `held_byte_ms` is bytes times milliseconds; `partition` is None for deliveries.
     """
 
     tenant: str
@@ -47,7 +47,7 @@ class Usage:
 
 
 def period_of(now_ms: int, length_ms: int) -> tuple[int, int]:
-    """Begin and end of the period that an instant lies in."""
+    """Begin and end of the period around an instant."""
     from_ms = now_ms - now_ms % length_ms
     return from_ms, from_ms + length_ms
 
@@ -63,7 +63,7 @@ def encode_usage(usage: Usage) -> bytes:
 
 
 def decode_usage(value: bytes | None) -> Usage | None:
-    """The usage in a record, or None where there is none that this version can read."""
+    """The usage in a record, or None if this release cannot read it."""
     try:
         found: dict[str, Any] = orjson.loads(value or b"")
         if found["v"] != FORMAT:
@@ -80,7 +80,7 @@ def decode_usage(value: bytes | None) -> Usage | None:
 
 
 def summed(found: Iterable[Usage]) -> list[Usage]:
-    """One for each tenant and period, in their order: the sums of what was written of it."""
+    """One usage for each tenant and period, in their order: the sums of its records."""
     sums: dict[tuple[int, int, str], list[int]] = {}
     for each in found:
         counts = sums.setdefault((each.from_ms, each.until_ms, each.tenant), [0] * len(COUNTS))

@@ -1,26 +1,26 @@
-"""Records of a move: what partitions tell one another while a key group goes from one to another.
+"""Records of a move: messages between partitions while a key group goes from one to another.
 
 They lie in the topic of requests, so each partition reads them once and in order, as it reads
-requests, and the transaction that takes one in also writes what follows from it:
+requests, and the transaction that takes one in also writes its effects:
 
-    MOVE    to the home         the group is to lie at `target`
+    MOVE    to the home         let the group lie at `target`
     INVITE  home ─► target      will you take it in?
-    READY   target ─► home      yes: my changelog says that it comes
+    READY   target ─► home      yes: my changelog has noted that it comes
     GIVE    home ─► source      give it away; from here on requests wait at the home
-    ROWS    source ─► target    rows of the changelog: one that waits, or several that do not
+    ROWS    source ─► target    rows of the changelog: one row that waits, or several that do not
     END     source ─► target    that was all of it
-    GIVEN   source ─► home      it has left, or why it has not
-    FORGET  to the target       it does not come
+    GIVEN   source ─► home      the group has left, or why it has not
+    FORGET  to the target       the group does not come
 
-A release that knows none of them refuses them as it refuses all that is no request.  So a target of
-an older release never answers, and nothing has begun.
+A release that does not know these records refuses them like any record that is not a request. So a
+target of an older release never answers, and the move does not begin.
 
     02 62 6d 01 │ kind u8 │ group u32 │ target u32 │ move u64 │ number u64 │ body
     ◄─ magic ──►
 
-`move` is the offset of MOVE at the home, and names the move; where the input was made anew, and the
-group's last move had a higher number, the next one behind that.  `number` counts ROWS from 0; that
-of END is how many there were.
+`move` is the offset of MOVE at the home, and names the move. If the input was made anew and the
+group's last move had a higher number, `move` is that number plus 1. `number` counts ROWS from 0; in
+END it is the number of ROWS.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ _SIZES: Final = Struct(">II")
 
 MOVE, INVITE, READY, GIVE, ROWS, END, GIVEN, FORGET = range(1, 9)
 
-# Header of a request that the home sends to where its group lies.
+# Header of a request that the home sends to the partition where its group lies.
 HANDED_ON: Final = "belfry-origin-group"
 
 
 class MoveRecord(NamedTuple):
-    """What one of these records says."""
+    """The content of one of these records."""
 
     kind: int
     group: int
@@ -54,10 +54,10 @@ class MoveRecord(NamedTuple):
 
 
 def move_named(offset: int, last: int) -> int:
-    """The name of the move that is asked for at this offset of the home; `last` is the one before.
+    """The name of the move with its MOVE at this offset of the home; `last` is the move before.
 
-    Offsets begin anew where the input does, as behind a take-over by a mirror, and who has the
-    group passes over moves that are older than the one by which it came.
+    Offsets begin anew if the input does, for example after a take-over by a mirror, and the
+    partition that has the group ignores moves that are older than the one by which the group came.
     """
     return max(offset, last + 1) if last else offset
 
@@ -71,8 +71,8 @@ def encode_move(record: MoveRecord) -> bytes:
 def is_move(record: SourceRecord) -> bool:
     """Whether a record is one of these.
 
-    One with other headers than those of workers is not: they may hold a request, or say how its
-    value is to be read, and a request's own bytes may begin as these do.
+    A record with other headers than those of workers is not: the headers may hold a request, or say
+    how its value is to be read, and a request's own bytes may begin like a move's.
     """
     value, headers = record[3:]
     if value is None or value[:4] != MAGIC:
@@ -81,7 +81,7 @@ def is_move(record: SourceRecord) -> bool:
 
 
 def decode_move(value: bytes) -> MoveRecord | None:
-    """What such a value says; None for one of a later release, or one that was cut."""
+    """The content of such a value; None for one of a later release, or one that was cut."""
     try:
         _, kind, group, target, move, number = _HEAD.unpack_from(value)
     except struct_error:
@@ -105,7 +105,7 @@ def pack_rows(rows: Iterable[tuple[bytes, bytes]]) -> bytes:
 
 
 def unpack_rows(body: bytes) -> list[tuple[bytes, bytes]]:
-    """The rows in such a body.  Raises ValueError where it was cut."""
+    """The rows in such a body. Raises ValueError if it was cut."""
     found: list[tuple[bytes, bytes]] = []
     at = 0
     while at < len(body):

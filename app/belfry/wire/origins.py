@@ -1,10 +1,10 @@
-"""Origins that can be believed: which worker sent a request on, where workers share a secret.
+"""Origins that can be believed: a worker signs a request that it sends on.
 
 A request that comes in at the wrong partition is sent on with headers that say where and when it
-was first received.  Every producer that may write to the topic can write such headers too, and so
-have a request count from another instant, or have its verdict name another place.  So workers that
-share a secret add one header more, `belfry-origin-signature`: HMAC-SHA256 over key, value and all
-other headers, in the form of `claims.py`.  An origin without it counts for nothing: the request was
+was first received. Every producer that may write to the topic can write such headers too, and so
+make a request count from another instant, or make its verdict name another place. So workers that
+share a secret add one more header, `belfry-origin-signature`: HMAC-SHA256 over key, value and all
+other headers, in the form of `claims.py`. An origin without this header is ignored: the request was
 first received where it lies.
 """
 
@@ -21,9 +21,9 @@ ORIGIN_SIGNATURE: Final = ORIGIN_PREFIX + "signature"
 
 
 def vouched(keys: Keys, key: bytes | None, value: bytes | None, headers: Headers) -> Headers:
-    """Headers of a request that is sent on, with the proof that a worker did; it comes last.
+    """Headers of a request that is sent on, with the worker's signature as the last one.
 
-    Without keys they stay as they are: workers without a secret believe what headers say.
+    Without keys they stay unchanged: workers without a secret believe the headers.
     """
     if not keys:
         return headers
@@ -33,7 +33,7 @@ def vouched(keys: Keys, key: bytes | None, value: bytes | None, headers: Headers
 def believed_origin(keys: Keys, record: SourceRecord, topic: str, partition: int) -> Origin:
     """First source position of a record that was read from `topic` and `partition`.
 
-    Where workers have keys it is what one of them says, else what the headers say.
+    If workers have keys, only a signed origin counts, else the headers do.
     """
     offset, timestamp_ms, key, value, headers = record
     if keys and headers:

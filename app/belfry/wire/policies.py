@@ -1,7 +1,7 @@
 """`TenantPolicy` records: bytes of the topic of policies to values and back.
 
     belfry.tenants   key: the tenant's name   value: frame, then a body   null: no policy
-                     header belfry-policy-reason: why it was written, for the audit log alone
+                     header belfry-policy-reason: why it was written, only for the audit log
 
 The body may be of a later release: a symbol that this one does not know reads as UNKNOWN, and
 `problems` then says why the policy cannot be carried out as it is meant.
@@ -42,9 +42,9 @@ def encode_policy(policy: TenantPolicy) -> bytes:
 
 
 def decode_policy(body: bytes, reader: RecordReader | None = None) -> TenantPolicy:
-    """A policy, written with the schema of `reader` (ours where none is given).
+    """A policy, written with the schema of `reader` (belfry's own if none is given).
 
-    Raises `MalformedError`; `problems` judges what was read.
+    Raises `MalformedError`; `problems` judges the policy.
     """
     return policy_of((reader or catalogue.own_reader(NAME)).read(body))
 
@@ -59,12 +59,12 @@ def policy_of(record: dict[str, Any]) -> TenantPolicy:
 
 
 def reason_header(reason: str | None) -> Headers:
-    """The header that says why a policy is written; none where nobody said."""
+    """The header with the reason for writing a policy; none without a reason."""
     return [] if reason is None else [(REASON, reason.encode(errors="replace"))]
 
 
 def reason_of(headers: Headers) -> str | None:
-    """Why a policy was written, as its record says; it may be anybody's text."""
+    """Why a policy was written, as its record says; the text may come from any writer."""
     given = next((value for name, value in headers if name == REASON), None)
     return None if given is None else given.decode(errors="replace")
 

@@ -1,18 +1,18 @@
-"""Signatures of policies: that one who knows the workers' secret wrote a record, and where it lies.
+"""Signatures of policies: they prove that a worker or an operator wrote a record at its offset.
 
 A record of `belfry.tenants` carries `belfry-policy-signature`: HMAC-SHA256 over the name of the
 topic, partition and offset, tenant and value, in the form of `claims.py`.  Tombstones carry it too.
-With its offset signed, a copy of an older record proves nothing: a right to write to the topic is
-not enough to bring back a policy that was replaced, not even where compaction has removed the
-record that replaced it.
+The offset is signed, so a copy of an older record is not believed: with only the right to write to
+the topic nobody can bring back a replaced policy, not even if compaction has removed the record
+that replaced it.
 
     offset 40   shop: allowed_hosts a.example        signed for 40
     offset 55   shop: allowed_hosts b.example        signed for 55
     offset 60   a copy of the record at 40           shows a signature for 40: not believed
 
-The writer signs for the offset that comes next, and looks where the record has come to lie.  One
-that lies elsewhere, since somebody else wrote at the same time, counts for nothing and is written
-again (`client/policy_writing.py`).
+The writer signs for the next offset, and then checks the offset of the record. If another writer
+was faster, the record lies elsewhere: it is ignored, and written again
+(`client/policy_writing.py`).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ POLICY_SIGNATURE: Final = "belfry-policy-signature"
 
 
 class RecordLocation(NamedTuple):
-    """Where a record lies."""
+    """The place of a record."""
 
     topic: str
     partition: int
@@ -45,7 +45,7 @@ def policy_signature(
 def is_signed_policy(
     keys: Keys, location: RecordLocation, record: tuple[bytes, bytes | None, Headers | None]
 ) -> bool:
-    """Whether a record (tenant, value, headers) was written to where it lies by one of us."""
+    """Whether a record (tenant, value, headers) was signed for its location by one of `keys`."""
     tenant, value, headers = record
     shown = [given or b"" for name, given in headers or () if name == POLICY_SIGNATURE]
     return len(shown) == 1 and any(

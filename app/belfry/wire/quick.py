@@ -1,21 +1,21 @@
 """The plain request, taken apart by hand: eight times as fast as the general reader.
 
 Most requests are an UPSERT of one instant: tenant, id, `at`, key, payload, perhaps a group or a
-type, and everything else null.  Written with today's schema such a record is a short run of bytes
-at known places, and it stays bytes until it is a record of the store.  Anything else (long ids, no
-ASCII, headers, a version …) gives None and goes to fastavro; a property test holds `expand`
-to fastavro's answers.
+type, and everything else null. Written with today's schema such a record is a short run of bytes at
+known places, and it stays bytes until it is a record of the store. Anything else (long ids,
+non-ASCII text, headers, a version …) gives None and goes to fastavro; a property test compares
+`expand` with fastavro's answers.
 
     tenant  id  action  kind  at  delay  9 × null  type  group  key  payload  request id or nothing
 
-Where there is no type and no group, the lengths of tenant, id and key say where everything lies.
-One `Struct` for each such shape, made when it is first met, takes the record apart in one call.
+Without a type and a group, the lengths of tenant, id and key give the place of each part. One
+`Struct` for each such shape, made when it is first met, takes the record apart in one call.
 
     08 "shop"  02 "a"  02 02  02 80caa88dc668  00 × 12  02 02 "k"  06 "pay"  00 × 22
     sizes are doubled; 02 02 are UPSERT and AT; 02 before a field says that it is not null
 
 An instant of the years 1987 to 2109 takes six bytes of base 128.  Its four upper bytes change once
-in 8 seconds, so what they stand for is remembered.
+in 8 seconds, so their value is remembered.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ UPSERT_AT: Final = bytes(
 )
 _HEAD: Final = UPSERT_AT + b"\2"
 _TEN_NULLS: Final = bytes(10)
-# `delay`, nine more, type, group; then the key is there.
+# Nulls of `delay`, nine more fields, type and group; then a key that is not null.
 _NULLS_AND_KEY: Final = bytes(12) + b"\2"
-# Nothing follows the payload, but for a request id: each field is one zero byte, a null, an empty
+# Behind the payload there may be a request id; each other field is one zero byte: a null, an empty
 # array or a false.
 _NAMES: Final = [field["name"] for field in _FIELDS]
 _TAIL: Final = bytes(len(_NAMES) - 1 - _NAMES.index("payload"))
@@ -56,14 +56,14 @@ _UPPER: Final = 0x80808080
 _UPPER_LONG: Final = 0x00808080
 _FROM_ID_TO_KEY: Final = len(_HEAD) + 6 + len(_NULLS_AND_KEY)
 
-# How to take a shape apart, and upper halves of instants in milliseconds, as they are met.
+# Functions that take a shape apart, and upper halves of instants in ms, made as they are met.
 _MOST_KEPT: Final = 8192
 _shapes: dict[tuple[int, int, int], Callable[[bytes, int], tuple[Any, ...]]] = {}
 _uppers: dict[int, int] = {}
 
 
 def read_plain(value: bytes, at: int) -> PlainRequest | None:
-    """The plain request whose Avro body begins at `at`, or None where it is not one."""
+    """The plain request whose Avro body begins at `at`, or None if it is not one."""
     try:
         tenant_size = value[at]
         id_at = at + 1 + (tenant_size >> 1)
@@ -93,12 +93,12 @@ def read_plain(value: bytes, at: int) -> PlainRequest | None:
                 at_ms = upper_ms | (lower & 0x7E) >> 1 | (lower & 0x7F00) >> 2
                 return (tenant, schedule_id, at_ms, None, None, key, value[start:end], request_id)
     except (IndexError, struct.error):
-        pass  # Of no such shape.
+        pass  # Not of such a shape.
     return _read_with_texts(value, at)
 
 
 def _learn_shape(sizes: tuple[int, int, int]) -> Callable[[bytes, int], tuple[Any, ...]]:
-    """Takes requests apart whose tenant, id and key have these sizes (doubled, as in Avro)."""
+    """The function for requests whose tenant, id and key have these sizes (doubled, as in Avro)."""
     tenant, schedule_id, key = sizes
     if (tenant | schedule_id | key) & _ODD_OR_LONG:
         raise IndexError
@@ -125,7 +125,7 @@ def _learn_upper(upper: int) -> int:
 
 
 def _read_with_texts(value: bytes, at: int) -> PlainRequest | None:
-    """The same for any plain request: type, group, key and payload may be there or not."""
+    """The same for any plain request: type, group, key and payload may be there or be null."""
     try:
         size = value[at]
         end = at + 1 + (size >> 1)
@@ -166,7 +166,7 @@ def _read_with_texts(value: bytes, at: int) -> PlainRequest | None:
 
 
 def _request_id(tail: bytes) -> bytes:
-    """The request id behind a payload; IndexError where it is long, or not all that is there."""
+    """The request id behind a payload; IndexError if it is long, or other fields have values."""
     size, start = len(tail) - _AROUND_ID, len(_BEFORE_ID)
     if (
         tail.startswith(_BEFORE_ID)
@@ -178,7 +178,7 @@ def _request_id(tail: bytes) -> bytes:
 
 
 def expand(plain: PlainRequest) -> Request | None:
-    """The same request with all of its fields, or None where a text is no UTF-8."""
+    """The same request with all of its fields, or None if a text is not UTF-8."""
     tenant, schedule_id, at_ms, event_type, group, key, payload, request_id = plain
     try:
         fields: dict[str, Any] = {
@@ -199,7 +199,7 @@ def expand(plain: PlainRequest) -> Request | None:
 
 
 def _varint(value: bytes, at: int) -> tuple[int, int]:
-    """An unsigned base-128 number, and where the next byte lies."""
+    """An unsigned base-128 number, and the place of the next byte."""
     number = shift = 0
     while True:
         byte = value[at]

@@ -1,19 +1,19 @@
 """How records of a writer's schema are read, or why they are not.
 
 A value names the schema that wrote it by a *reference*: the id of a registry (an int), or a
-fingerprint or a GUID (bytes).  What stands behind a reference is settled once and then kept:
+fingerprint or a GUID (bytes). The *reading* of a reference is settled once and then kept:
 
     reference ─► writer's schema ─► safe to decode? ─► has tenant and id? ─► a *reading*
                                         │ no               │ no
                                         ▼                  ▼
                                     schema_unsafe      schema_not_a_request
 
-A reading is what to decode with, or the refusal that each record of this reference gets.  Making
-one costs milliseconds, since fastavro parses the schema and `bounds` measures it, so it is made in
-the shell and once for all partitions; the hot path looks it up.
+A reading has the schemas to decode with, or the refusal that each record of this reference gets. To
+make a reading costs milliseconds, since fastavro parses the schema and `bounds` measures it. So the
+shell makes it once for all partitions, and the hot path looks it up.
 
-Where the writer's schema is ours, nothing has to be resolved, and most records are not even decoded
-(`quick`).
+If the writer's schema is belfry's own, nothing has to be resolved, and most records are not even
+decoded (`quick`).
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ from belfry.wire.bounds import Bounds
 from belfry.wire.safety import unsafe_reason
 
 NAME: Final = "ScheduleRequest"
-# Fields without a default: what lacks them cannot become a request.
+# Fields without a default: a record that lacks one cannot become a request.
 _NAMED: Final = frozenset({"tenant", "schedule_id"})
 
 Reference = int | bytes
 
 
 class Schemas(NamedTuple):
-    """What to read with: the writer's schema, ours where it differs, and how much is too much.
+    """How to read: the writer's schema, belfry's own if it differs, and the bounds on values.
 
-    Both schemas are as fastavro parses them, without logical types.  `ours` is None where the two
-    are the same: then no field has to be resolved.
+    Both schemas are as fastavro parses them, without logical types. `ours` is None if the two are
+    the same: then no field has to be resolved.
     """
 
     writer: Any
@@ -47,7 +47,7 @@ class Schemas(NamedTuple):
     bounds: Bounds
 
 
-# What a schema reference is known to stand for: schemas to read with, or a verdict.
+# The known meaning of a schema reference: schemas to read with, or a refusal.
 Reading = Schemas | Rejection
 
 
@@ -67,24 +67,24 @@ def reading_of(writer: dict[str, Any]) -> Reading:
             return own_schemas()
         parsed = parse_schema(catalogue.without_logical_types(writer))
         return Schemas(parsed, catalogue.plain(NAME), Bounds(parsed))
-    except Exception as error:  # noqa: BLE001  # whatever fastavro makes of a stranger's schema
+    except Exception as error:  # noqa: BLE001  # any error of fastavro for a foreign schema
         return Rejection("schema_not_a_request", f"The writer's schema is unreadable: {error}")
 
 
 @cache
 def own_schemas() -> Schemas:
-    """What to read today's own schema with."""
+    """The schemas for records of this release's own schema."""
     ours = catalogue.plain(NAME)
     return Schemas(ours, None, Bounds(ours))
 
 
 def shown(reference: Reference) -> str:
-    """A reference as people see it: an id in digits, all else in hexadecimal ones."""
+    """A reference for people: an id in decimal digits, anything else in hexadecimal ones."""
     return str(reference) if isinstance(reference, int) else reference.hex()
 
 
 def refusal_of(reference: Reference) -> Rejection:
-    """Why a record is refused whose reference stands for no schema that anybody knows."""
+    """Why a record is refused whose reference stands for no known schema."""
     if isinstance(reference, bytes) and len(reference) == 8:
         return Rejection(
             "unknown_schema_fingerprint",

@@ -1,17 +1,17 @@
 """A record of the source topic, as the pure rooms see it.
 
-A plain tuple, built once per record by the reader: a class of its own would cost more than the
-checks that it goes through.  Fields: offset, timestamp (epoch ms), key, value, headers.
+It is a plain tuple, which the reader builds once per record: a class of its own would cost more
+than the checks of a record. Fields: offset, timestamp (epoch ms), key, value, headers.
 
-A request keeps its origin on every way that it takes.  Where it came in first is where it counts
-from, and where its verdict says that it came from:
+A request keeps its origin on every way that it takes. It counts from its first arrival, and its
+verdict names the place of that arrival:
 
     belfry.schedules/5, offset 17, 12:00:00.000     `shop` lives in partition 3
       ─► belfry.schedules/3, offset 900, 12:00:00.040, with the headers
            belfry-origin-topic: belfry.schedules     belfry-origin-partition: 5
            belfry-origin-offset: 17                  belfry-origin-timestamp: 1796126400000
 
-Anybody can write such headers, so `origins.py` says whose are believed.
+Any producer can write such headers, so `origins.py` says which of them are believed.
 """
 
 from __future__ import annotations
@@ -30,25 +30,25 @@ ORIGIN_TENANT: Final = "belfry-origin-tenant"
 SIGNATURE: Final = "belfry-signature"
 ASKED: Final = "belfry-origin-asked"
 RETRIES: Final = "belfry-origin-retries"
-# The partition that sent a record on, and the number of the transaction in which it did.
+# The partition that sent a record on, and the number of the transaction that did so.
 SENT_BY: Final = "belfry-origin-by"
 # On a refused request that is sent again: the place of its refusal.
 REDRIVEN_FROM: Final = "belfry-origin-redriven"
-# Names that begin so are belfry's on the way to an owning partition, also those of later releases.
+# Belfry adds names that begin so on the way to an owning partition; later releases may add more.
 ORIGIN_PREFIX: Final = "belfry-origin-"
 ORIGIN: Final = frozenset(
     {ORIGIN_TOPIC, ORIGIN_PARTITION, ORIGIN_OFFSET, ORIGIN_TIMESTAMP, ORIGIN_TENANT, ASKED, RETRIES}
 )
-# A later instant is none that a broker gave: the year 5138.
+# No broker gave a later instant: this is in the year 5138.
 LATEST_MS: Final = 10**14
 
 
 class Origin(NamedTuple):
     """Where a request was first received, and when.
 
-    `timestamp_ms` is its first append time, or that of the record at hand where this is earlier:
-    the clocks of two brokers differ, and nothing is received after it was sent on.  `rerouted` says
-    that headers gave all of this, and not the place at which the record lies.
+    `timestamp_ms` is its first append time, or that of the record at hand if this is earlier: the
+    clocks of two brokers differ, and no request is received after it was sent on. `rerouted`:
+    headers gave all of this, not the place of the record itself.
     """
 
     topic: str
@@ -59,7 +59,7 @@ class Origin(NamedTuple):
 
 
 def asked_of(record: SourceRecord) -> int:
-    """How many former homes of its schedule a re-routed request has been to."""
+    """The number of former homes of its schedule that a re-routed request has been to."""
     return _small_number(record, ASKED)
 
 
@@ -76,19 +76,19 @@ def _small_number(record: SourceRecord, header: str) -> int:
 
 
 class SentBy(NamedTuple):
-    """The transaction that sent a record on: of which partition, and its number there."""
+    """The transaction that sent a record on: its partition, and its number there."""
 
     partition: int
     number: int
 
 
 def sent_by_headers(partition: int, number: int) -> Headers:
-    """The header that says so; none for a number of 0: who sends it on keeps no changelog."""
+    """The header that names it; none for the number 0, of a sender without a changelog."""
     return [(SENT_BY, b"%d.%d" % (partition, number))] if number else []
 
 
 def sent_by_of(headers: Headers | None) -> SentBy | None:
-    """What a record says of that; None where it says nothing that a worker would."""
+    """The transaction in a record's headers; None without a valid header."""
     for name, value in headers or ():
         if name == SENT_BY and value is not None and len(value) < 32:
             partition, _, number = value.partition(b".")
@@ -98,7 +98,7 @@ def sent_by_of(headers: Headers | None) -> SentBy | None:
 
 
 def stamp_of(headers: Headers | None) -> str | None:
-    """The tenant whose own topic a request came in on, None where it came in on the shared one."""
+    """The tenant whose own topic a request came in on; None if it came in on the shared one."""
     for name, value in headers or ():
         if name == ORIGIN_TENANT:
             return (value or b"").decode(errors="replace")
@@ -106,11 +106,11 @@ def stamp_of(headers: Headers | None) -> str | None:
 
 
 def has_hopped(headers: Headers | None) -> bool:
-    """Whether a partition that does not own it has sent a request on before.
+    """Whether a partition that does not own a request has sent it on before.
 
-    It is the headers that say so, whatever instants they hold: the brokers' clocks may differ.  The
-    hand-over from a tenant's own topic is no hop: it leads to where the tenant lives, and the
-    owning partition of a schedule of a spread tenant is found there.
+    The presence of the headers decides, whatever instants they hold: the brokers' clocks may
+    differ. The hand-over from a tenant's own topic is not a hop: it leads to the tenant's home, and
+    for a spread tenant the owning partition of a schedule is found there.
     """
     names = {name for name, _ in headers or ()} & ORIGIN
     return bool(names) and (ORIGIN_TENANT not in names or ASKED in names)
@@ -122,7 +122,7 @@ def without_origin(headers: Headers | None) -> Headers:
 
 
 def carried_on(headers: Headers | None) -> Headers:
-    """Headers that a request keeps where it is sent on: its own, and whether it is sent again."""
+    """Headers that a request keeps when it is sent on: its own, and those of a redrive."""
     return without_origin(headers) + [each for each in headers or () if each[0] == REDRIVEN_FROM]
 
 
@@ -134,8 +134,8 @@ def is_redriven(record: SourceRecord) -> bool:
 def origin_headers(origin: Origin, asked: int | None = None) -> Headers:
     """Headers that a re-routed request carries to its home partition.
 
-    A producer may have given any instant, where the topic does not have the broker's: one that no
-    reader would believe is replaced.
+    A producer may have given any instant, if the topic does not use the broker's: an instant that
+    no reader would believe is replaced.
     """
     timestamp_ms = min(max(origin.timestamp_ms, 1), LATEST_MS - 1)
     headers: Headers = [
@@ -150,9 +150,9 @@ def origin_headers(origin: Origin, asked: int | None = None) -> Headers:
 
 
 def handed_over(record: SourceRecord, origin: Origin, tenant: str) -> Headers:
-    """Headers of a request on its way from its tenant's own topic to where the tenant lives.
+    """Headers of a request on its way from its tenant's own topic to the tenant's home.
 
-    What the record itself says of its origin goes: nobody but belfry stamps.
+    The record's own headers about its origin are dropped: only belfry may set them.
     """
     carried = [each for each in carried_on(record[4]) if each[0] != SIGNATURE]
     return [*carried, *origin_headers(origin), (ORIGIN_TENANT, tenant.encode())]
@@ -176,7 +176,7 @@ def origin_of(record: SourceRecord, topic: str, partition: int) -> Origin:
             rerouted=True,
         )
     except (KeyError, ValueError):
-        # Not of our making: somebody copied half of the headers.
+        # Belfry did not write these: a producer has copied only some of the headers.
         return here
     plausible = 0 <= origin.partition < 2**31 and 0 <= origin.offset < 2**63
     plausible = plausible and 0 < len(origin.topic) <= MAX_TOPIC

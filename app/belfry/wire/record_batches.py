@@ -1,14 +1,14 @@
-"""Record batches as Kafka stores them: what the head of each says before anything is unpacked.
+"""Record batches as Kafka stores them: their heads, read before anything is unpacked.
 
     base offset  length  epoch  magic  crc  attributes  …  count │ records, packed in one
     └──────────────── 61 bytes, never packed ─────────────────┘   └─ may unpack to 1 000 × ─┘
 
-The head tells offsets, count, times, codec and transaction.  So a reader knows where a batch ends
-before it knows what the batch holds, and can go on behind one that nobody can read.
-Nothing here trusts a length: a batch that goes on behind the bytes is left for a later fetch.
+The head has offsets, count, times, codec and transaction. So a reader knows where a batch ends
+before it knows the batch's content, and can go on behind an unreadable batch. Nothing here trusts a
+length: a batch that goes on behind the bytes is left for a later fetch.
 
-What a reader with `read_committed` makes of one fetch; the broker says that producer 7 aborts from
-offset 20 on:
+A reader with `read_committed` reads one fetch; the broker says that producer 7 aborts from offset
+20 on:
 
     offset      10-14    20-22    23-25    26            27-29
     producer    5        7        5        7, control    7
@@ -30,7 +30,7 @@ HEAD_BYTES: Final = _HEAD.size
 _LENGTH: Final = struct.Struct(">qi")
 _BEFORE_LENGTH_ENDS: Final = _LENGTH.size
 _MAGIC_AT: Final = 16
-# A batch that says less does not reach its own magic.
+# A batch with a smaller length does not reach its own magic.
 _LEAST_LENGTH: Final = _MAGIC_AT + 1 - _BEFORE_LENGTH_ENDS
 _CODEC_AT: Final = 22
 _CODEC: Final = 0x07
@@ -43,10 +43,10 @@ _CUT: Final = -1
 
 
 class RecordBatch(NamedTuple):
-    """One batch: what its head says, and its bytes as they came.
+    """One batch: the fields of its head, and its bytes as they came.
 
     `next_offset` is the one behind its last record, `first_ms` and `largest_ms` are epoch ms.
-    `record_count` is what the head claims; what is older than magic 2 claims 1.
+    `record_count` is the head's claim; for a batch older than magic 2 it is 1.
     """
 
     base_offset: int
@@ -76,22 +76,22 @@ class RecordBatch(NamedTuple):
 
     @property
     def control(self) -> bool:
-        """Whether it holds the end of a transaction, and no record."""
+        """Whether the batch holds the end of a transaction, and no record."""
         return bool(self.attributes & _CONTROL)
 
     @property
     def aborts(self) -> bool:
-        """Whether it is the end of a transaction that was rolled back."""
+        """Whether the batch is the end of a transaction that was rolled back."""
         # Length, attributes, two deltas and the key's length, a byte each; then version and type.
         return self.control and self.data[HEAD_BYTES + 7 : HEAD_BYTES + 9] == b"\0\0"
 
     @property
     def packed(self) -> memoryview:
-        """What lies behind the head."""
+        """The bytes behind the head."""
         return memoryview(self.data)[HEAD_BYTES:]
 
     def unpacked(self, records: bytes) -> bytes:
-        """This batch with its records as they are unpacked; its checksum is no longer right."""
+        """This batch with unpacked records; its checksum is not right any more."""
         head = bytearray(self.data[:HEAD_BYTES])
         _LENGTH.pack_into(
             head, 0, self.base_offset, HEAD_BYTES - _BEFORE_LENGTH_ENDS + len(records)
@@ -101,7 +101,7 @@ class RecordBatch(NamedTuple):
 
 
 def batches_in(data: bytes) -> Iterator[RecordBatch]:
-    """The whole batches of what one fetch brought; the rest of it belongs to the next fetch."""
+    """The whole batches in the bytes of one fetch; a rest belongs to the next fetch."""
     at, end = 0, len(data)
     while end - at > _MAGIC_AT:
         length = _LENGTH.unpack_from(data, at)[1]
@@ -115,7 +115,7 @@ def batches_in(data: bytes) -> Iterator[RecordBatch]:
 def end_of(data: bytes) -> tuple[int, int]:
     """The offset behind the whole batches of a fetch, and the epoch of the last one's leader.
 
-    -1 where there is no whole batch, or no epoch.
+    -1 if there is no whole batch, or no epoch.
     """
     at, end, last = 0, len(data), -1
     while end - at > _MAGIC_AT:
@@ -149,10 +149,10 @@ def _batch(data: bytes) -> RecordBatch:
 
 
 class CommittedBatches:
-    """Which batches of one fetch belong to transactions that were rolled back.
+    """Finds the batches of one fetch that belong to transactions that were rolled back.
 
-    The broker tells the producers of such, each with its first offset.  From there on all that the
-    producer wrote counts for nothing, up to the control batch that ends the transaction.
+    The broker names the producers of these transactions, each with its first offset. From there on
+    all batches of the producer are ignored, up to the control batch that ends the transaction.
     """
 
     def __init__(self, aborted: Iterable[tuple[int, int]]) -> None:
@@ -161,7 +161,7 @@ class CommittedBatches:
         self._aborting: set[int] = set()
 
     def holds(self, batch: RecordBatch) -> bool:
-        """Whether a batch has records for readers; asked of each batch, in their order."""
+        """Whether a batch has records for readers; to be called for each batch, in order."""
         while self._ahead and self._ahead[-1][1] < batch.next_offset:
             self._aborting.add(self._ahead.pop()[0])
         if batch.control:

@@ -1,16 +1,15 @@
-"""Records out of a batch that is unpacked bit by bit: never more than one of them in memory.
+"""Records out of a batch that is unpacked bit by bit: at most one of them is in memory.
 
     chunks ──► │ length │ record │ length │ record, larger than may be │ length │ record ──► tuples
-                                            └ begin kept, rest passed over, refused
+                                            └ begin kept, rest skipped, refused
 
 This is the slow way (20 µs a record), for batches that unpack to more than Kafka's client holds.  A
 record that is larger than it may be keeps its beginning and its first headers, and one more header
-by which it is refused (`wire/unread.py`).  Of one batch `MOST_BYTES` are unpacked and no more,
-since others wait meanwhile: gzip of 900 MB, which is one megabyte as it is sent, would cost two
-seconds.
-Lengths are believed only as far as bytes follow; `Unreadable` is raised where they make no sense.
+by which it is refused (`wire/unread.py`). At most `MOST_BYTES` of one batch are unpacked, since
+others wait meanwhile: gzip of 900 MB, which has one megabyte on the wire, would cost two seconds.
+Lengths are believed only as far as bytes follow; `Unreadable` is raised for invalid ones.
 
-A record within a batch (Kafka's format, version 2; all numbers are varints but for the first byte):
+A record within a batch (Kafka's format, version 2; all numbers but the first byte are varints):
 
     length │ attributes u8 │ timestamp delta │ offset delta │ key size, key │ value size, value │
     header count │ name size, name, value size, value │ …
@@ -28,9 +27,9 @@ from belfry.wire.record import Headers, SourceRecord
 from belfry.wire.record_batches import MAGIC, RecordBatch
 from belfry.wire.unread import CUT, MOST_CARRIED, MOST_KEPT, NO_TEXT, unread
 
-# Of a record that is larger than it may be: of its key, its value and its headers.
+# Bytes that are kept of a record that is too large: of its key, its value and its headers.
 KEPT_BYTES: Final = 250_000
-# So much is unpacked of a batch: 32 times what a broker takes for one by default.
+# The most bytes that are unpacked of a batch: 32 times a broker's default limit of one batch.
 MOST_BYTES: Final = 32_000_000
 # A batch of a megabyte may claim a hundred million records, each of which would be answered.
 MOST_RECORDS: Final = 1_000_000
@@ -40,7 +39,7 @@ _LONGEST: Final = 10
 
 
 class Unreadable(ValueError):
-    """Bytes that are no records."""
+    """Bytes that are not records."""
 
 
 def records_of(
@@ -51,7 +50,7 @@ def records_of(
     A record that is cut still comes out, in its place: its request is refused by name, and not
     lost.
 
-    Raises Unreadable where the chunks are no records, or fewer than the head says, and at the first
+    Raises Unreadable if the chunks are not records, or fewer than the head says, and at the first
     record that does not end within `MOST_BYTES`.
     """
     if batch.magic != MAGIC:
@@ -85,7 +84,7 @@ def _record(batch: RecordBatch, data: bytes) -> SourceRecord:
 
 
 def _place(batch: RecordBatch, body: _Chunks) -> tuple[int, int]:
-    """Offset and timestamp, with which a record begins."""
+    """Offset and timestamp, at the beginning of a record."""
     body.take(1)
     delta_ms, delta = body.number(), body.number()
     timestamp_ms = batch.largest_ms if batch.appended else batch.first_ms + delta_ms
@@ -93,7 +92,7 @@ def _place(batch: RecordBatch, body: _Chunks) -> tuple[int, int]:
 
 
 def _headers(body: _Chunks, room: int) -> Headers | None:
-    """A record's headers; the first where there are thousands, or more than `room` bytes."""
+    """A record's headers; only the first ones of thousands, or of more than `room` bytes."""
     count = body.number()
     if count < 0:
         raise Unreadable(f"a record has {count} headers")
@@ -116,7 +115,7 @@ def _headers(body: _Chunks, room: int) -> Headers | None:
 
 
 def _cut(batch: RecordBatch, stream: _Chunks, size: int, most_bytes: int) -> SourceRecord:
-    """The beginning of a record that is larger than it may be; the rest is passed over."""
+    """The beginning of a record that is too large; the rest is skipped."""
     end = stream.passed + size
     offset, timestamp_ms = _place(batch, stream)
     kept = min(KEPT_BYTES, most_bytes)
@@ -143,17 +142,17 @@ class _Chunks:
 
     @property
     def passed(self) -> int:
-        """How many bytes have been read or passed over."""
+        """The number of bytes that were read or skipped."""
         return self._before + self._at
 
     def _next(self) -> None:
-        """Go on to the next chunk that holds anything."""
+        """Go on to the next chunk that is not empty."""
         self._before += len(self._chunk)
         self._at -= len(self._chunk)
         self._chunk = next(self._chunks, b"")
         if not self._chunk:
             raise Unreadable("the records end in the middle of one")
-        # A record that is cut may say that its key goes on for ever.
+        # A cut record may claim any length of its key, so many chunks may be skipped.
         if self._before > MOST_BYTES:
             raise Unreadable(_TOO_LONG)
 
@@ -190,7 +189,7 @@ class _Chunks:
         return b"".join(parts)
 
     def skip(self, size: int) -> None:
-        """Pass over so many bytes."""
+        """Skip so many bytes."""
         if size < 0:
             raise Unreadable("a record is longer than it says")
         self._at += size
@@ -198,7 +197,7 @@ class _Chunks:
             self._next()
 
     def beginning(self, most: int) -> bytes | None:
-        """The first of some bytes, the rest is passed over; None where there is a null."""
+        """The first of some bytes, the rest is skipped; None for a null."""
         size = self.number()
         if size < 0:
             return None

@@ -1,9 +1,9 @@
-"""Bytes of a source record to a request, or to the reason why it is none.
+"""From the bytes of a source record to a request, or to the reason for a refusal.
 
-The hot path of ingest.  Three shapes come in: Avro in one of three frames, the header protocol, and
-a null value whose key is ``tenant/schedule_id`` (cancel).  Decoding uses the writer's schema and
-ours; where they are the same, fastavro reads without resolution, and never with logical types.
-No input raises: whatever the bytes are, the answer is a `Request` or a `Rejection`.
+This is the hot path of ingest. Three shapes come in: Avro in one of three frames, the header
+protocol, and a null value whose key is ``tenant/schedule_id`` (cancel). Decoding uses the writer's
+schema and belfry's; if they are the same, fastavro reads without resolution, and never with logical
+types. No input raises: whatever the bytes are, the answer is a `Request` or a `Rejection`.
 
     record ─► short, no headers, our schema? ─► `quick`: eight times as fast, stays bytes
         │ no
@@ -11,9 +11,9 @@ No input raises: whatever the bytes are, the answer is a `Request` or a `Rejecti
         ├─► null value        ─► CANCEL of the schedule in its key
         └─► a frame           ─► schema known? ─► bounds ─► fastavro
 
-The reader never asks the registry.  Its caller looks which references a batch needs
-(`unknown_schemas`), asks for them in the shell, and tells the answer by `settle`; the engine sets
-requests aside that need others.  What stands behind a reference is a reading (`readings`).  One
+The reader never asks the registry. Its caller finds the references that a batch needs
+(`unknown_schemas`), asks for them in the shell, and hands in the answer by `settle`; the engine
+sets requests aside that need others. Each reference stands for a reading (`readings`). One
 partition has one reader and one thread that uses it.
 """
 
@@ -56,15 +56,15 @@ class RequestReader:
     def __init__(self) -> None:
         self._single_object = framing.single_object(NAME)
         self._readings: dict[Reference, Reading] = {catalogue.fingerprint(NAME): own_schemas()}
-        # Ids (as they lie in a value) whose writer's schema is ours: those may be plain.
+        # Ids (as they lie in a value) of belfry's own schema: records with these may be plain.
         self._own: set[bytes] = set()
 
     def unknown_schemas(
         self, records: Sequence[SourceRecord]
     ) -> dict[Reference, list[SourceRecord]]:
-        """References that `settle` or `refuse` have to settle before `read`, and who shows them.
+        """References to settle (`settle`, `refuse`) before `read`, and the records that have them.
 
-        Only of records that cannot be read without: the header protocol needs no schema.
+        Only records that cannot be read without are looked at: the header protocol needs no schema.
         """
         heads = {value[:5] for _, _, _, value, _ in records if value and value[0] == 0}
         known = self._readings
@@ -85,12 +85,12 @@ class RequestReader:
         return _needed(record)
 
     def unknown_schema(self, record: SourceRecord) -> Reference | None:
-        """The same where it is not settled."""
+        """The same, if the reference is not settled yet; else None."""
         reference = _needed(record)
         return None if reference in self._readings else reference
 
     def settle(self, reference: Reference, reading: Reading) -> None:
-        """Read what carries this reference so from now on."""
+        """Read records with this reference so from now on."""
         self._readings[reference] = reading
         own = not isinstance(reading, Rejection) and reading.ours is None
         if own and isinstance(reference, int):
@@ -101,7 +101,7 @@ class RequestReader:
         self.settle(reference, reading_of(writer))
 
     def refuse(self, reference: Reference, rejection: Rejection) -> None:
-        """Reject what carries this reference until `forget`."""
+        """Reject records with this reference until `forget`."""
         self._readings[reference] = rejection
 
     def forget(self, reference: Reference) -> None:
@@ -111,7 +111,7 @@ class RequestReader:
             self._own.discard(reference.to_bytes(4, "big"))
 
     def forget_oldest(self) -> None:
-        """Keep at most `MOST_SCHEMAS`: those that are met again are asked for again."""
+        """Keep at most `MOST_SCHEMAS`: a forgotten schema that is met again is asked for again."""
         while len(self._readings) > MOST_SCHEMAS:
             self.forget(next(iter(self._readings)))
 
@@ -135,7 +135,7 @@ class RequestReader:
     def read_whole(self, record: SourceRecord) -> Request | Rejection:
         """The request in a record with all of its fields, or why there is none.  Never raises.
 
-        One that came in on its tenant's own topic is that tenant's, whatever it claims itself.
+        A request that came in on a tenant's own topic is that tenant's, whatever it claims itself.
         """
         request = self._read_claim(record)
         stamp = stamp_of(record[4])
@@ -179,14 +179,15 @@ class RequestReader:
             found: Any = schemaless_reader(stream, reading.writer, reading.ours)
             request: Request = found
         except EOFError:
-            # fastavro's own words name an address in memory; a reason is the same for every owner.
+            # fastavro's own message has an address in memory; a reason must be the same for every
+            # owner.
             return Rejection(
                 "truncated",
                 f"{len(body)} bytes are no {NAME} of schema {shown(reference)}: they end too soon.",
             )
         except SchemaResolutionError as error:
             return Rejection("schema_not_a_request", f"Not readable as {NAME}: {error}")
-        except Exception as error:  # noqa: BLE001  # EOF, Index, Unicode: what its C code meets
+        except Exception as error:  # noqa: BLE001  # EOF, Index, Unicode: errors of its C code
             return Rejection(
                 "truncated",
                 f"{len(body)} bytes are no {NAME} of schema {shown(reference)}:"

@@ -1,21 +1,21 @@
-"""A record that its consumer could not handle, and sends back to be tried again later.
+"""A record that its consumer could not handle and sends back to be tried again later.
 
-The consumer writes it as it came, with its key, value and headers, and one header more:
+The consumer writes it unchanged, with its key, value and headers, and one more header:
 
     belfry-retry: first=5s factor=2 attempts=8        belfry-fire-id: 5f0c…  (as it came)
                                                       belfry-schedule-tenant: shop
                                                       retry-attempt: 1
       ─► AFTER 10s of tenant shop, with the id retry/5f0c… and the header retry-attempt: 2
 
-What the record says of the schedule that fired it names the new one, so two copies of one record
-are one retry.  A record from another topic needs `belfry-tenant` and `belfry-id`, which win in any
+The record's headers about the fire that wrote it name the new schedule, so two copies of one record
+are one retry. A record from another topic needs `belfry-tenant` and `belfry-id`, which win in any
 case.  The clients' retriers make the same schedules, and count in the same header.
 
-After the last try the record is refused (`retries_exhausted`), and so lies in `belfry.rejected`
-with its key, value and headers.  A dead letter that a redrive sends again begins anew: it failed
-once, and waits for the first wait.
+After the last try the record is refused (`retries_exhausted`), so it lies in `belfry.rejected` with
+its key, value and headers. A dead letter that a redrive sends again begins anew: it counts as
+failed once, and waits for the first wait.
 
-A header without a value says nothing, here as in the protocol: the one before it counts.
+A header without a value is ignored, here as in the protocol: the one before it counts.
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ from belfry.wire.record import Headers, SourceRecord, is_redriven, without_origi
 
 # Why a record without a try left is refused.
 EXHAUSTED: Final = "retries_exhausted"
-# How often a record has failed.  The name is a user's, so that it comes out with the event.
+# The number of failures of a record. The name is like a user's, so that it comes out with the
+# event.
 ATTEMPT: Final = "retry-attempt"
 # Attributes of a CloudEvent that belfry makes anew for each fire.
 _MADE: Final = frozenset({"ce_specversion", "ce_id", "ce_source", "ce_type", "ce_time"})
@@ -40,7 +41,7 @@ _OURS: Final = "belfry-"
 
 
 class FiredBefore(NamedTuple):
-    """What belfry's headers say of the fire by which a record came; None where they do not."""
+    """Belfry's headers about the fire that wrote a record; None for each that is missing."""
 
     tenant: bytes | None
     fire_id: bytes | None
@@ -55,10 +56,10 @@ def is_put_back(headers: Iterable[tuple[str, bytes | None]] | None) -> bool:
 
 
 def letter_headers(headers: Headers | None) -> Headers:
-    """The headers of a record that was put back, as a dead letter has them: its failures counted.
+    """The headers of a record that was put back, for its dead letter: with all failures counted.
 
-    It has failed once more than its header says; what is no count stays as it is.  What belfry
-    added on the way to the owning partition is left out.
+    It has failed once more than its header says; a header that is not a count stays as it is.
+    Headers that belfry added on the way to the owning partition are left out.
     """
     found = without_origin(headers)
     failed = _failed_after([value for name, value in found if name == ATTEMPT])
@@ -68,11 +69,11 @@ def letter_headers(headers: Headers | None) -> Headers:
 
 
 def name_after(fields: dict[str, Any], before: FiredBefore, errors: str = "strict") -> None:
-    """Name the tenant, the schedule and the request after the fire where headers do not.
+    """Name the tenant, the schedule and the request after the fire, unless headers name them.
 
-    A request id is made of the fire alone: ids that a consumer gives may be those of many records.
-    An event that a redrive has sent again has another one, so that it is tried again as well.
-    UnicodeDecodeError for what is no UTF-8, unless `errors` says otherwise.
+    A request id is made of the fire alone: a consumer may give one id to many records. An event
+    that a redrive has sent again gets another id, so that it is tried again as well.
+    UnicodeDecodeError for bytes that are not UTF-8, unless `errors` says otherwise.
     """
     if before.tenant and "tenant" not in fields:
         fields["tenant"] = before.tenant.decode(errors=errors)
@@ -89,7 +90,7 @@ def put_back(
 ) -> Rejection | None:
     """Complete the fields of a request that puts a record back, or refuse it.
 
-    Where a redrive sends the record, one that has no try left begins anew.
+    If a redrive sends a record that has no try left, the record begins anew.
     """
     if fields["action"].upper() not in KEEPING:
         return _bad(
@@ -126,12 +127,12 @@ def put_back(
 
 
 def _failed(headers: list[Header]) -> int | None:
-    """How often the record has failed by now; None where its header says no number."""
+    """The number of failures by now; None if the header is not a number."""
     return _failed_after([each["value"] for each in headers if each["name"] == ATTEMPT])
 
 
 def _failed_after(counts: Iterable[bytes | None]) -> int | None:
-    """One failure more than the last of these counts says; None where that is no number."""
+    """The last of these counts plus one failure; None if it is not a number."""
     given = [each for each in counts if each is not None]
     if not given:
         return 1
@@ -139,7 +140,7 @@ def _failed_after(counts: Iterable[bytes | None]) -> int | None:
 
 
 def _own(headers: list[Header], fire_id: bytes | None) -> list[Header]:
-    """The user's headers: without the count, belfry's, and the CloudEvent that belfry made."""
+    """The user's headers: without the count, belfry's own, and the CloudEvent that belfry made."""
     ids = [each["value"] for each in headers if each["name"] == "ce_id"]
     made = fire_id is not None and ids[-1:] == [fire_id]
     return [

@@ -1,22 +1,22 @@
 """Which writers' schemas may be decoded at all.
 
-A schema from a registry is a program that strangers wrote: recursion makes fastavro overflow the C
-stack, and items without bytes let six bytes ask for 2^60 of them.  `unsafe_reason` refuses such
-schemas before any record is read.
+A schema from a registry is like a program from an unknown author: recursion makes fastavro overflow
+the C stack, and items without bytes let six bytes ask for 2^60 of them.  `unsafe_reason` refuses
+such schemas before any record is read.
 
 The measure is one number per type, its *excess*: the most values that an encoding of the type can
-hold beyond `VALUES_PER_BYTE` for each of its bytes.  Items of arrays and maps may have none (else
-they could be repeated for nothing), and a whole schema little.  What passes therefore decodes to at
-most ``VALUES_PER_BYTE * bytes + FREE_VALUES`` values, so that a limit on bytes limits memory.
-What it holds of arrays and maps is counted in each record (`bounds.py`); what a schema holds
-besides is bounded here.  Named types are measured once, which keeps the survey linear where a
-schema doubles itself.
+hold beyond `VALUES_PER_BYTE` for each of its bytes. Items of arrays and maps must have none (else
+few bytes could repeat them often), and a whole schema little. A schema that passes therefore
+decodes to at most ``VALUES_PER_BYTE * bytes + FREE_VALUES`` values, so that a limit on bytes limits
+memory. Values in arrays and maps are counted in each record (`bounds.py`); all other values of a
+schema are bounded here. Named types are measured once, which keeps the survey linear for a schema
+that doubles itself.
 
     schema                                        refused because
     array of null                                 six bytes ask for 2^60 items
     record R with an optional field of type R     it contains itself
     D1 = two D0, D2 = two D1, … D40               2^40 values in a record of a few bytes
-    JSON nested 65 levels deep                    parsing it would be recursion as well
+    JSON nested 65 levels deep                    parsing it would recurse as well
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class _UnsafeError(Exception):
 
 
 def unsafe_reason(schema: object) -> str | None:
-    """Why records of this schema must not be decoded, or None where they may.
+    """Why records of this schema must not be decoded, or None if they may.
 
     Takes any JSON value as a registry returned it; the reason is a clause without a full stop.
     """
@@ -80,7 +80,7 @@ class _Survey:
         self._open: set[str] = set()
 
     def excess(self, schema: Any) -> int:
-        """Most values beyond the allowance of an encoding's bytes."""
+        """The most values beyond the allowance for an encoding's bytes."""
         if isinstance(schema, list):
             return max(map(self.excess, schema), default=0) - VALUES_PER_BYTE
         if not isinstance(schema, dict):
@@ -120,7 +120,7 @@ class _Survey:
 
 
 def _check_json(schema: object) -> None:
-    """Refuse what parsing itself could trip over: deep nesting, and fastavro's private marks."""
+    """Refuse what the parser cannot handle: deep nesting, and fastavro's private marks."""
     level: list[object] = [schema]
     depth = 0
     while level:
@@ -130,7 +130,7 @@ def _check_json(schema: object) -> None:
         for each in level:
             if isinstance(each, dict):
                 if any(str(key).startswith("__") for key in each):
-                    # A schema that calls itself parsed already would be believed, unparsed.
+                    # fastavro would believe a schema that marks itself as parsed, and not parse it.
                     raise _UnsafeError("it holds keys that start with two underscores")
                 below.extend(each.values())
             elif isinstance(each, list):
@@ -141,7 +141,7 @@ def _check_json(schema: object) -> None:
 def _parse(schema: object) -> Any:
     try:
         return parse_schema(schema)  # type: ignore[arg-type]
-    except Exception as error:  # noqa: BLE001  # whatever fastavro makes of it
+    except Exception as error:  # noqa: BLE001  # any error of fastavro
         raise _UnsafeError(
             f"it is no valid Avro schema ({type(error).__name__}: {str(error)[:200]})"
         ) from None

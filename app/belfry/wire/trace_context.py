@@ -1,13 +1,13 @@
 """The W3C trace context that a record or an HTTP request carries.
 
     traceparent   00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01
-                  version, trace id, id of the caller's span, flags; the last bit: it is sampled
+                  version, trace id, id of the caller's span, flags (the last bit: sampled)
     tracestate    vendors' own words, passed on as they are
 
-A context that is not well-formed is none, as the recommendation asks.  Versions after 00 may have
-more behind the flags, which is not read.
+A context that is not well-formed is ignored, as the recommendation asks. Versions after 00 may have
+more fields behind the flags, which are not read.
 
-The recommendation is W3C's *Trace Context*, level 1.  Spans themselves are made by the shell.
+The recommendation is W3C's *Trace Context*, level 1. The shell makes the spans themselves.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _SAMPLED: Final = 1
 
 
 class TraceContext(NamedTuple):
-    """A span that something else refers to: ids in lower-case hexadecimal digits."""
+    """A reference to a span: ids in lower-case hexadecimal digits."""
 
     trace_id: str
     span_id: str
@@ -45,7 +45,7 @@ class TraceContext(NamedTuple):
 
 
 def context_of(traceparent: str, tracestate: str = "") -> TraceContext | None:
-    """The context that two headers hold, None where the first is not well-formed."""
+    """The context in two headers, None if the first is not well-formed."""
     found = _FORM.fullmatch(traceparent)
     if found is None:
         return None
@@ -59,7 +59,7 @@ def context_of(traceparent: str, tracestate: str = "") -> TraceContext | None:
 
 
 def sampled_in(headers: Iterable[tuple[str, bytes | None]]) -> TraceContext | None:
-    """The context that headers of a record hold, None where it is not to be traced.
+    """The context in a record's headers, None if it is not to be traced.
 
     Of several with one name the first counts.
     """

@@ -1,8 +1,8 @@
-"""Records that their reader could not take in whole, and the headers that say so.
+"""Records that their reader could not take in whole, and the headers that mark them.
 
-A reader meets records that no answer can be made of as they are: ten thousand headers, a name that
-is no text, a record of 900 MB in a batch that unpacks to it, a batch that cannot be unpacked.  It
-drops none of them, and stops for none.  It keeps what it has room for and puts a header last that
+A reader meets records that it cannot pass on as they are: ten thousand headers, a name that is not
+text, a record that unpacks to 900 MB, a batch that cannot be unpacked. The reader drops none of
+them, and does not stop for them. It keeps the part that it has room for and adds a last header that
 says what is missing, so the record goes on to the engine and is refused there, under its offset:
 
     reader      value, 1 500 of 10 000 headers, belfry-error-cut: cut from 10000 headers
@@ -11,8 +11,8 @@ says what is missing, so the record goes on to the engine and is refused there, 
     reader      first 250 000 bytes, belfry-unread: request_too_large The record takes …
     engine      refused_unread ─► request_too_large
 
-A producer may write such headers as well.  It has nothing refused by them but its own record, and
-the codes that it may name are bounded.
+A producer may write such headers as well. They only have its own record refused, and with one of
+few codes.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from typing import Final
 from belfry.schedules.rejections import Rejection
 from belfry.wire.record import ORIGIN_PREFIX, Headers
 
-# Headers of a record that are looked at.  What belfry adds on the way is not counted.
+# The most headers of a record that are read. Headers that belfry adds on the way do not count.
 MOST_READ: Final = 1_024
 MOST_ADDED: Final = 16
-# Of more than `MOST_CARRIED` the first `MOST_KEPT` are kept, and a header that says so.
+# Of more than `MOST_CARRIED` headers the first `MOST_KEPT` are kept, with a header that says so.
 MOST_CARRIED: Final = 2_048
 MOST_KEPT: Final = 1_500
 CUT: Final = "belfry-error-cut"
-# In place of headers of which one has a name that is no text.
+# In place of all headers, if the name of one is not text.
 NO_TEXT: Final = ("belfry-unreadable", b"a header name of this record is no UTF-8")
 # On a record that its reader could not take in whole: why it is to be refused.
 UNREAD: Final = "belfry-unread"
@@ -38,9 +38,9 @@ _UNREAD_CODES: Final = ("request_too_large", UNREADABLE_BATCH)
 
 
 def bounded(headers: Headers | None) -> Headers | None:
-    """Headers as they came, or the first of very many: two bytes can be one, a megabyte a lot.
+    """Headers as they came, or the first of very many, since a header may have two bytes.
 
-    A record that is cut is always refused (`too_many`), and kept so in `belfry.rejected`.
+    A cut record is always refused (`too_many`), and lies in `belfry.rejected` as it was cut.
     """
     if not headers or len(headers) <= MOST_CARRIED:
         return headers
@@ -62,14 +62,14 @@ def too_many(headers: Headers) -> Rejection | None:
 
 
 def unread(code: str, reason: str) -> tuple[str, bytes]:
-    """The header by which a reader has a record refused; it goes last."""
+    """The header by which a reader has a record refused; it is the last one."""
     return UNREAD, f"{code} {reason}".encode(errors="replace")
 
 
 def refused_unread(headers: Headers) -> Rejection | None:
-    """Why a reader could not take a record in whole, or None where it could.
+    """Why a reader could not take a record in whole, or None if it could.
 
-    A producer that writes such a header has nothing refused but its own record.
+    A producer that writes such a header only has its own record refused.
     """
     name, given = headers[-1]
     if name != UNREAD or given is None:

@@ -1,8 +1,8 @@
 """Keys of the workers: one for each purpose, derived from the secret that they share.
 
-A signature that was made for one purpose proves nothing for another, whatever bytes it is over, and
-a key says nothing of the secret.  The derivation is HKDF with SHA-256 (RFC 5869); 32 bytes are a
-single block of its second half:
+A signature for one purpose proves nothing for another, whatever bytes it covers, and a key does not
+reveal the secret.  The derivation is HKDF with SHA-256 (RFC 5869); 32 bytes are a single block of
+its second half:
 
     extract   PRK = HMAC(salt, secret)
     expand    key = HMAC(PRK, info + 01)
@@ -13,7 +13,7 @@ Two secrets at once are for a change of secrets: workers sign with the first and
     1        old                   old          old
     2        old, new              old          old and new      every worker, one after the other
     3        new, old              new          old and new
-    4        new                   new          new              once nothing old is on the way
+    4        new                   new          new              once no old signature is on the way
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Purpose(Enum):
     CHECKPOINTS = b"checkpoints of one worker for another"
 
 
-# What releases that signed with the secrets themselves have signed.
+# The purposes of releases that signed with the secrets themselves.
 _OF_OLDER_RELEASES: Final = (Purpose.FORWARD, Purpose.REQUESTS, Purpose.DELIVERIES)
 
 
@@ -54,9 +54,9 @@ def hkdf(secret: bytes, salt: bytes, info: bytes) -> bytes:
 def keys_of(secrets: Iterable[bytes], purpose: Purpose) -> Keys:
     """Keys for a purpose: the first one signs, all of them verify; none without a secret.
 
-    Behind the derived ones stand the secrets themselves.  Releases up to the first one that derived
-    keys signed with them, and what those wrote may lie in the log; nothing is signed with them any
-    more.  They are to be left out in the next release.
+    The secrets themselves stand behind the derived keys. Releases before derived keys signed with
+    the secrets, and their records may still lie in the log; nothing is signed with the secrets any
+    more. The next release is to leave them out.
     """
     given = tuple(secrets)
     derived = tuple(hkdf(secret, _SALT, purpose.value) for secret in given)
@@ -64,5 +64,5 @@ def keys_of(secrets: Iterable[bytes], purpose: Purpose) -> Keys:
 
 
 def first(keys: Keys) -> bytes:
-    """The key that signs; empty where there is none."""
+    """The key that signs; empty if there is none."""
     return keys[0] if keys else b""

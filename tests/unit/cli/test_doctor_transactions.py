@@ -144,6 +144,6 @@ def test_what_follows_a_roll_back_of_belfrys_own_depends_on_the_topic() -> None:
     said = [
         judged(replace(own, topic=each), 61_001)[0].to_do for each in (own.topic, "belfry.fired.a")
     ]
-    assert "fires once more" in said[0]
-    assert "fires once more" not in said[1]
+    assert "fire once more" in said[0]
+    assert "fire once more" not in said[1]
     assert "`belfry verify` names" in said[1]

@@ -120,11 +120,11 @@ def test_what_is_not_known_is_said_and_stops_nobody(admin: Any) -> None:
     admin.hidden = True
     refusal, said = started(admin)
     assert refusal == ""
-    assert "whether other workers run is not known" in said
+    assert "it is not known whether other workers run" in said
     admin.away = True
     refusal, said = started(admin)
     assert refusal == ""
-    assert said == ["what the settings of other workers are is not known"]
+    assert said == ["the settings of other workers are not known"]
 
 
 def test_a_statement_that_is_not_kept_is_said_once(admin: Any) -> None:

@@ -272,7 +272,7 @@ def test_a_commit_that_gets_no_answer_is_given_up(cluster: MockCluster, connect:
     ((error, places),) = heard
     assert error.code() in (KafkaError._TIMED_OUT, KafkaError._TRANSPORT)
     assert places == []
-    # A connection may lead nowhere: the next question makes another one.
+    # The connection may be dead: the next request makes another one.
     assert client._requests._shared is None
 
 

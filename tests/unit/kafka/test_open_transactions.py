@@ -62,7 +62,7 @@ def test_one_that_nobody_knows_is_told_as_what_it_may_be() -> None:
 @pytest.mark.parametrize(
     ("topic", "then"),
     [
-        ("belfry.changelog", "what fired in it fires once more"),
+        ("belfry.changelog", "events that fired in it fire once more"),
         ("belfry.schedules", "have to be sent again"),
         ("belfry.fired.ash", "`belfry verify` names the events that are missing then"),
     ],

@@ -57,7 +57,7 @@ def test_topics_as_belfry_creates_them_are_well() -> None:
         ("rejected", "retention.ms", "1", False, "before somebody looks"),
         ("changelog", "delete.retention.ms", "0", True, "miss that a schedule was cancelled"),
         ("changelog", "max.message.bytes", "100000", True, "stops its partition"),
-        ("rejected", "max.message.bytes", "100000", False, "does not fit"),
+        ("rejected", "max.message.bytes", "100000", False, "do not fit"),
         ("fired", "cleanup.policy", "compact,delete", False, "events of one key"),
         *(
             (kind, "unclean.leader.election.enable", "true", fatal, "lacks acknowledged records")
