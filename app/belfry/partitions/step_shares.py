@@ -50,13 +50,13 @@ OF_MANY: Final = FULL
 WORTHWHILE: Final = FULL // 4
 # The share of a step that does not wait any longer.
 LEAST: Final = FULL // 16
-# Events count by their payloads.  As many small events as a step may fire (`BELFRY_FIRE_CHUNK`) take
-# a quarter of the memory of events whose payloads fill a step (`BELFRY_STEP_BYTES`).
+# Events count by their payloads.  As many small events as a step may fire (`BELFRY_FIRE_CHUNK`)
+# take a quarter of the memory of events whose payloads fill a step (`BELFRY_STEP_BYTES`).
 LIGHT: Final = 4
 # No partition waits any longer if no share was given for so long.
 TIMEOUT_S: Final = 1.0
-# Nor does any partition wait longer than this, however many others were given a share meanwhile: its
-# events are late by it.
+# Nor does any partition wait longer than this, however many others were given a share meanwhile:
+# its events are late by it.
 LONGEST_S: Final = 2.0
 
 
