@@ -99,6 +99,11 @@ class JobSeen:
     told: dict[str, tuple[dict[str, Any], Step]] = field(default_factory=dict)
 
     @property
+    def has_ended(self) -> bool:
+        """Whether its row says that it has ended, or a request has stopped it."""
+        return self.ended_in is not None or self.is_stopped
+
+    @property
     def rekeys(self) -> bool:
         """Whether it encrypts anew all that waits, what was asked for behind it as well."""
         return bool(self.spec["action"] == REKEY)
@@ -143,8 +148,9 @@ class JobsSeen:
     def stop(self, sent: Sent, outcome: str) -> None:
         """A job was to end: CANCELLED where it was under way."""
         job = self._jobs.get((sent.tenant, sent.schedule_id))
-        wanted = "NOT_FOUND" if job is None else "UNCHANGED" if job.ended_in is not None else ""
-        if outcome not in ("DUPLICATE", wanted or "CANCELLED"):
+        # The row of a job that is stopped twice in one step is read behind both.
+        wanted = "NOT_FOUND" if job is None else "UNCHANGED" if job.has_ended else "CANCELLED"
+        if outcome not in ("DUPLICATE", wanted):
             self._problems.append(f"I24 {sent.name} (BULK_STOP) ended in {outcome}")
         if job is not None and outcome == "CANCELLED":
             job.is_stopped = True

@@ -4,26 +4,29 @@
          │  held: all of it         held: what it has fired, until it is over
          └─ waits: its steps take requests in, and fire nothing, until it has one
 
-A step holds its events until they are committed, with the records that come of them.  Where all
-partitions have thousands due, each would hold a full step.  So a worker has room for four full
-steps, and a fifth one has some only where less than two full ones are held.  A step asks for twice
-what the one before it has held, a quarter of a full one at least.  It has that, or what is left,
-where this is worth a transaction.  A partition that finds less waits for its turn, and is woken as
-others give room back.  It does not stand still meanwhile: its steps fire nothing and do all else,
-for requests go on to come, and an owner that commits nothing for a second may be taken for dead.
-Where it is given room amid such a step, the next one has it.  Until then the room is idle.  That
-costs less than to pass it by: of who takes requests in all the time, the turn would always come
-amid a step.
+A step holds its events until they are committed, with the records made from them.  If all
+partitions have thousands of events due, each would hold a full step.  So a worker has room for four
+full steps.  If four steps hold some of it, a fifth has room only while all hold less than one full
+step.  A step asks for twice as much as the step before it has held, and for a quarter of a full one
+at least.  It gets that, or the rest of the room, if the rest is worth a transaction.
 
-A commit may hang, for its broker is away.  Where nobody was given a share for a second though
-somebody waits, all who ask go on at once with a small one.  So does who has waited for two:
+A partition that finds less waits for its turn, and is woken as others give room back.  It does not
+stand still meanwhile: its steps fire nothing and do everything else, because requests go on to
+arrive, and an owner that commits nothing for a second may be taken for dead.  If it is given room
+amid such a step, its next step uses it, and the room is idle until then.  That costs less than to
+pass the room by: the turn of a partition that always takes requests in would always come amid a
+step.
 
-    64 partitions, all of which have much due at noon
-    12:00:00.000   8 steps fire a quarter of a full one each, and 56 wait
-    12:00:00.300   a step is committed: the first who waits fires
+A commit may hang, because its broker is away.  If no share was given for a second though a
+partition waits, all partitions that ask go on at once with a small share.  So does a partition that
+has waited for two seconds:
+
+    64 partitions, all with many events due at noon
+    12:00:00.000   4 steps fire a quarter of a full one each, and 60 wait
+    12:00:00.300   a step is committed: the partition that waits longest fires
 
 Four partitions always have room for full steps.  More steps than that would wait for each other:
-the interpreter fires one at a time, while others commit.  Smaller ones than a quarter would need
+the interpreter fires one at a time, while others commit.  Smaller shares than a quarter would need
 more transactions, and these cost the broker more than the events in them.
 """
 
@@ -40,20 +43,20 @@ from belfry.host import machine
 FULL: Final = 10_000
 # The partitions of a worker hold so much together, and a little beyond where commits hang.
 TOGETHER: Final = 4 * FULL
-# Beyond so many steps another one has room where less than this is held.
+# If so many steps hold room, another one has room only while all hold less than `OF_MANY`.
 FEW: Final = 4
-OF_MANY: Final = 2 * FULL
-# Who finds less than this waits for more.
+OF_MANY: Final = FULL
+# A partition that finds less than this waits for more.
 WORTHWHILE: Final = FULL // 4
-# What a step has that does not wait any longer.
+# The share of a step that does not wait any longer.
 LEAST: Final = FULL // 16
-# Events count by their payloads.  As many small ones as a step may fire (`BELFRY_FIRE_CHUNK`) take
-# a quarter of the memory that those take whose payloads fill a step (`BELFRY_STEP_BYTES`).
+# Events count by their payloads.  As many small events as a step may fire (`BELFRY_FIRE_CHUNK`)
+# take a quarter of the memory of events whose payloads fill a step (`BELFRY_STEP_BYTES`).
 LIGHT: Final = 4
-# Nobody waits where nobody was given a share for so long.
+# No partition waits any longer if no share was given for so long.
 TIMEOUT_S: Final = 1.0
-# Nor does anybody wait longer than this, however many others were given a share meanwhile: what is
-# due is late by it.
+# Nor does any partition wait longer than this, however many others were given a share meanwhile:
+# its events are late by it.
 LONGEST_S: Final = 2.0
 
 
@@ -65,7 +68,7 @@ class StepRoom:
         self._waiting: deque[StepShare] = deque()
         self._given_s = machine.monotonic()
         self.held = 0
-        # Who was given room and holds some still; not those who insisted.
+        # The shares that were given room and still hold some; not those that insisted.
         self._holders: set[StepShare] = set()
 
     def ask(self, share: StepShare) -> None:
@@ -83,9 +86,9 @@ class StepRoom:
                 self.held += LEAST
 
     def bound(self, share: StepShare, parts: int) -> None:
-        """Leave so many parts to a share, and take the rest back for those who wait.
+        """Leave so many parts to a share, and take the rest back for those that wait.
 
-        A share that waits does so no longer.  It may have been given room just now, unseen.
+        A share that waits stops waiting.  It may have been given room just now, unseen.
         """
         with self._lock:
             over = max(0, share.parts - parts)
@@ -99,7 +102,7 @@ class StepRoom:
             other.wake()
 
     def timeout_s(self) -> float:
-        """How many seconds who waits should go on with that."""
+        """How many seconds a partition should go on waiting."""
         with self._lock:
             return self._given_s + TIMEOUT_S - machine.monotonic()
 
@@ -126,9 +129,9 @@ class StepRoom:
 class StepShare:
     """The share of one partition: held within a step, given back behind it, however it ends.
 
-    A step that goes on to wait (`awaits`) keeps its place for the next one, unless it fails; behind
-    the last one somebody has to `leave`.  `wake` is called from any thread when it is given room.
-    All else is called by the thread that has the partition's turn.
+    A step that goes on to wait (`awaits`) keeps its place for the next step, unless it fails; the
+    partition has to `leave` behind its last step.  Any thread may call `wake`, when the share is
+    given room.  The thread that has the partition's turn calls everything else.
     """
 
     def __init__(self, room: StepRoom, wake: Callable[[], object]) -> None:
@@ -148,14 +151,14 @@ class StepShare:
             self._room.ask(self)
 
     def wait_s(self) -> float:
-        """How many seconds to wait for it: nothing where it is there, or is not to be expected."""
+        """How many seconds to wait for it: none if it is there, or is not to be expected."""
         if self.parts:
             return 0.0
         left_s = self._asked_s + LONGEST_S - machine.monotonic()
         return max(0.0, min(left_s, self._room.timeout_s()))
 
     def awaits(self) -> bool:
-        """Whether the step that begins has to go without, and the next one is to have it."""
+        """Whether the step that begins has no share, and the next one is to have it."""
         self._goes_on = self.wait_s() > 0
         return self._goes_on
 

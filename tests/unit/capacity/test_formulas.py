@@ -123,7 +123,7 @@ def test_memory_of_workers_term_by_term() -> None:
         "partitions": 24 * mb,
         "buffers": 12 * (30 - 2 - 300 * 0.02) * mb,
         "fires": 4 * (3 + 1) * mb,
-        "pending": 3 * 2 * 9.5 * mb,
+        "pending": 3 * 2 * 4 * mb,
     } == terms(OURS.memory(3, 4))
 
 

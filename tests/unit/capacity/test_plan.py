@@ -47,7 +47,7 @@ def test_a_small_plan_by_hand() -> None:
     assert found["worker cores"] == pytest.approx((600 * 14e-6 + 1_200 * 20e-6) / 0.6)
     assert found["workers"] == 1
     assert found["partitions"] == 1
-    assert found["worker memory"] == pytest.approx((150 + 30 + 7 + 9.5) * MIB / 1e9)
+    assert found["worker memory"] == pytest.approx((150 + 30 + 7 + 4) * MIB / 1e9)
     # A million rows of 600 bytes, and 24 hours of ends.
     ends = 1_200 * 86_400 * 50
     assert found["worker disk"] == pytest.approx((6e8 + ends) * 2 / 0.7 / 1e9)
@@ -100,10 +100,13 @@ def test_constants_of_payloads_that_fill_a_step_need_no_more_for_larger_ones() -
     [
         # One step of small events each.
         (1, 3, 400, 3 * (3 + 4)),
-        (1, 6, 400, 6 * (3 + 4)),
-        # As much as two steps that are filled hold, and as four have anyway.
-        (1, 7, 400, 2 * (3 + 20)),
-        (2, 64, 400, 4 * (3 + 20)),
+        # More partitions hold no more than four steps.
+        (1, 6, 400, 4 * (3 + 4)),
+        (2, 64, 400, 8 * (3 + 4)),
+        # Many small steps hold as much as one that payloads fill.
+        (1, 7, 0, 7 * 3),
+        (1, 8, 0, 3 + 20),
+        (2, 64, 0, 2 * (3 + 20)),
         (64, 64, 400, 64 * (3 + 4)),
         (1, 64, 1_000, 4 * (3 + 10)),
         (1, 4, 2_000, 4 * (3 + 20)),
@@ -111,7 +114,7 @@ def test_constants_of_payloads_that_fill_a_step_need_no_more_for_larger_ones() -
         (2, 64, 9_000, 8 * (3 + 20)),
     ],
 )
-def test_four_partitions_of_a_worker_hold_full_steps_and_more_hold_two_together(
+def test_four_partitions_of_a_worker_hold_full_steps_and_more_share_that_room(
     workers: int, partitions: int, payload: float, mb: float
 ) -> None:
     quiet = replace(SMALL, fires_per_second=0, standbys=1, payload=payload)

@@ -73,11 +73,11 @@ def test_many_fire_a_quarter_of_a_step_each_at_first() -> None:
     shares = [StepShare(room, MagicMock()) for _ in range(64)]
     for share in shares:
         share.ask()
-    assert [share.parts for share in shares] == [WORTHWHILE] * 8 + [0] * 56
+    assert [share.parts for share in shares] == [WORTHWHILE] * 4 + [0] * 60
     assert room.held == OF_MANY
-    for share in shares[:8]:
+    for share in shares[:4]:
         share.keep(1 / 16)
-    assert [share.parts for share in shares[8:]] == [WORTHWHILE] * 6 + [0] * 50
+    assert [share.parts for share in shares[4:]] == [WORTHWHILE] * 3 + [0] * 57
     assert room.held == OF_MANY
 
 
@@ -85,21 +85,22 @@ def test_who_waits_is_woken_in_turn_by_what_is_given_back() -> None:
     room = StepRoom()
     seven = Woken(room, 7)
     assert seven.ask() == [FULL] * 4 + [0] * 3
-    seven.shares[2].keep(0.4)
-    seven.shares[1].keep(0.4)
-    seven.shares[3].keep(0.1)
-    assert seven.woken == [], "the rest of half of the room is not worth a transaction"
-    seven.shares[0].keep(0.5, 0.1)
-    assert (seven.woken, seven.shares[4].parts) == ([4], 6_000), "it has what is left"
+    seven.shares[2].keep(0.2)
+    seven.shares[1].keep(0.2)
+    seven.shares[3].keep(0.05)
+    assert seven.woken == [], "four hold more than one full step"
+    seven.shares[0].keep(0.25, 0.05)
+    assert (seven.woken, seven.shares[4].parts) == ([4], 3_000), "it has what is left"
     with seven.shares[1]:
         pass
-    assert (seven.woken, seven.shares[5].parts) == ([4, 5], 4_000)
+    assert seven.woken == [4], "what is left is not worth a transaction"
     with seven.shares[3]:
         pass
+    assert (seven.woken, seven.shares[5].parts) == ([4, 5], FULL), "three hold some"
     with seven.shares[4]:
         pass
     assert (seven.woken, seven.shares[6].parts) == ([4, 5, 6], FULL)
-    assert room.held == 5_000 + 4_000 + 4_000 + FULL
+    assert room.held == 2_500 + 2_000 + FULL + FULL
 
 
 @pytest.mark.parametrize("seed", range(20))

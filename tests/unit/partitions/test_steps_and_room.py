@@ -106,12 +106,12 @@ def test_a_step_waits_for_room_and_fires_as_soon_as_it_has_some(partition: Parti
     assert 0 < pause_s <= TIMEOUT_S
     assert partition.fired == []
     for other in others[1:]:
-        other.keep(0.4)
-    others[0].keep(0.3)
+        other.keep(0.2)
+    others[0].keep(0.15)
     partition.loop.wake.assert_called_once_with()
     assert list(step) == []
-    assert partition.fired == [(320, 800)]
-    assert partition.room.held == 3 * FULL // 2
+    assert partition.fired == [(160, 400)]
+    assert partition.room.held == FULL
 
 
 def test_a_partition_that_waits_for_room_goes_on_with_all_else(partition: Partition) -> None:
