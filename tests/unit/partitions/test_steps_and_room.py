@@ -110,7 +110,7 @@ def test_a_step_waits_for_room_and_fires_as_soon_as_it_has_some(partition: Parti
     others[0].keep(0.15)
     partition.loop.wake.assert_called_once_with()
     assert list(step) == []
-    assert partition.fired == [(160, 400)]
+    assert partition.fired == [(320, 400)]
     assert partition.room.held == FULL
 
 
