@@ -111,7 +111,7 @@ def test_a_step_waits_for_room_and_fires_as_soon_as_it_has_some(partition: Parti
     partition.loop.wake.assert_called_once_with()
     assert list(step) == []
     assert partition.fired == [(320, 400)]
-    assert partition.room.held == FULL
+    assert partition.room.held == 3 * FULL // 4
 
 
 def test_a_partition_that_waits_for_room_goes_on_with_all_else(partition: Partition) -> None:
