@@ -56,7 +56,7 @@ OutcomesTimeout = Annotated[
         "--timeout",
         parser=seconds,
         metavar="SECONDS",
-        help="Longest wait for the outcomes of some hundred requests.  [default: 60]",
+        help="Longest wait for the outcomes of a thousand requests.  [default: 60]",
     ),
 ]
 TIMEOUT_S = 60.0

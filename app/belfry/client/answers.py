@@ -13,8 +13,9 @@ caller waits, it reads no records.
     12:00:05.012                               nobody has waited for 5 s: gives the partitions back
 
 A record is decoded only where its bytes hold an id that is waited for, so verdicts of others cost a
-search and no more. A broker that cannot be reached is waited for; an error that will not pass by
-itself ends all waits with `Unavailable`.
+search and no more. While many ids are waited for, a search for each would cost more than decoding,
+so each record is decoded. A broker that cannot be reached is waited for; an error that will not
+pass by itself ends all waits with `Unavailable`.
 """
 
 from __future__ import annotations
@@ -40,6 +41,8 @@ from belfry.wire.lifecycle import generation_in
 LINGER_S: Final = 5.0
 # Longest poll, and so the longest time until a new caller is noticed.
 POLL_S: Final = 0.1
+# If more ids are waited for, records are decoded without a search for each of them.
+MANY: Final = 60
 # Outcomes that answer a request; the others tell of occurrences, and may carry its id too.
 VERDICTS: Final = frozenset(Outcome) - {
     Outcome.FIRED,
@@ -177,11 +180,15 @@ class Answers:
         if error is not None:
             if permanent(error):
                 self._give_all(self._cluster.unavailable(error, self._topic))
-        elif value is not None:
-            with self._changed:
-                ids = [each for each in self._waiting if each.encode() in value]
-            if ids:
-                self._answer(value, message)
+        elif value is not None and self._may_answer(value):
+            self._answer(value, message)
+
+    def _may_answer(self, value: bytes) -> bool:
+        """Whether a record may hold an id that is waited for."""
+        with self._changed:
+            return len(self._waiting) > MANY or any(
+                request_id.encode() in value for request_id in self._waiting
+            )
 
     def _answer(self, value: bytes, message: Message) -> None:
         """Hand a verdict to those who wait for its request id."""

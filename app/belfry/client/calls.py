@@ -167,7 +167,7 @@ class Client(Asking, Closing):
     def create_all(
         self, all_fields: Iterable[dict[str, Any]], *, timeout_s: float = 60.0
     ) -> Iterator[Verdict]:
-        """Create many schedules, some hundred at a time; their verdicts, in their order.
+        """Create many schedules, thousands at a time; their verdicts, in their order.
 
         `all_fields` are whole requests, such as `portable.request_fields` makes.  A refusal is a
         verdict like any other here.  Each is judged by the state of its partition when it arrives,

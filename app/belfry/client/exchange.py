@@ -12,18 +12,21 @@ again: it is carried out once at most.
 Many requests overlap their waits. With three, of which the second cannot be taken by any worker:
 
     check 1 2 3 ─ refused: 2 ─ expecting 1 3 ─ write 1 3 ─ yield verdict 1, refusal 2, verdict 3
+
+Batches of them overlap as well: `AHEAD` are under way before the first verdict is waited for.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from itertools import islice
 from time import monotonic, time
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 from uuid import uuid4
 
-from belfry.client.answers import Answers
+from belfry.client.answers import Answers, VerdictWait
 from belfry.client.asking import rejected
 from belfry.client.errors import NoVerdict, refusal
 from belfry.client.requests import problem, request
@@ -32,8 +35,9 @@ from belfry.client.writing import RequestWriter
 
 # Seconds that a verdict is waited for unless the caller says otherwise.
 TIMEOUT_S: Final = 10.0
-# Requests of an import that are under way together.
-TOGETHER: Final = 250
+# Requests of an import that are written together, and how many such batches are under way.
+TOGETHER: Final = 1_000
+AHEAD: Final = 5
 
 
 class Exchange:
@@ -73,20 +77,37 @@ class Exchange:
         return verdict
 
     def ask_all(self, all_fields: Iterable[dict[str, Any]], timeout_s: float) -> Iterator[Verdict]:
-        """The verdicts on whole requests, some hundred at a time, in their order.
+        """The verdicts on whole requests, in their order, with thousands under way.
 
-        A refusal is a verdict like any other here. `timeout_s` is for each `TOGETHER` of them;
-        without a verdict in time it raises `NoVerdict`.
+        A refusal is a verdict like any other here. `timeout_s` is for each `TOGETHER` of them, from
+        the verdict before it; without a verdict in time it raises `NoVerdict`. If `all_fields`
+        raises an error, or a write does, the verdicts on requests that were written come first.
         """
+        under_way: deque[_Batch] = deque()
+        batches = _UntilFailure(self._written(all_fields))
+        try:
+            for batch in batches:
+                under_way.append(batch)
+                if len(under_way) == AHEAD:
+                    yield from under_way.popleft().verdicts(timeout_s)
+            while under_way:
+                yield from under_way.popleft().verdicts(timeout_s)
+        finally:
+            for batch in under_way:
+                batch.waits.close()
+        if batches.error is not None:
+            raise batches.error
+
+    def _written(self, all_fields: Iterable[dict[str, Any]]) -> Iterator[_Batch]:
+        """Requests of which each batch is written as it is asked for."""
         requests_left = iter(all_fields)
         while some := list(islice(requests_left, TOGETHER)):
-            yield from self._ask_some(some, timeout_s)
+            yield self._write(some)
 
-    def _ask_some(self, some: list[dict[str, Any]], timeout_s: float) -> Iterator[Verdict]:
-        """Write some requests together, and yield their verdicts in their order.
+    def _write(self, some: list[dict[str, Any]]) -> _Batch:
+        """Write some requests together.
 
-        `timeout_s` is for all of them. Each wait is begun before the first write, so no verdict is
-        missed.
+        Each wait is begun before the first write, so no verdict is missed.
         """
         judged = [_judged(fields) for fields in some]
         to_write = [
@@ -94,25 +115,50 @@ class Exchange:
             for fields, sent in zip(some, judged, strict=True)
             if sent.outcome is None
         ]
-        if not to_write:
-            yield from judged
-            return
         with ExitStack() as waits:
             awaited = [
                 waits.enter_context(self._answers.expecting(sent.request_id or ""))
                 for _, sent in to_write
             ]
-            under_way = iter(zip(self._writer.write_all(to_write), awaited, strict=True))
+            placed = self._writer.write_all(to_write)
+            return _Batch(judged, list(zip(placed, awaited, strict=True)), waits.pop_all())
+
+
+class _Batch(NamedTuple):
+    """Requests that were judged; those that were written, each with its wait; and these waits."""
+
+    judged: list[Verdict]
+    written: list[tuple[Verdict, VerdictWait]]
+    waits: ExitStack
+
+    def verdicts(self, timeout_s: float) -> Iterator[Verdict]:
+        """The verdicts on all, in their order; `NoVerdict` if one does not come in time."""
+        with self.waits:
+            written = iter(self.written)
             deadline = monotonic() + timeout_s
-            for refused_or_sent in judged:
+            for refused_or_sent in self.judged:
                 if refused_or_sent.outcome is not None:
                     yield refused_or_sent
                     continue
-                sent, answer = next(under_way)
+                sent, answer = next(written)
                 verdict = answer.within(deadline - monotonic(), sent)
                 if verdict is None:
                     raise _no_verdict(sent, timeout_s)
                 yield verdict
+
+
+class _UntilFailure:
+    """Batches up to their end, or up to an error, which is kept."""
+
+    def __init__(self, batches: Iterator[_Batch]) -> None:
+        self._batches = batches
+        self.error: Exception | None = None
+
+    def __iter__(self) -> Iterator[_Batch]:
+        try:
+            yield from self._batches
+        except Exception as error:  # noqa: BLE001  # raised behind the verdicts
+            self.error = error
 
 
 def _judged(fields: dict[str, Any]) -> Verdict:

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
-import pytest
+from contextlib import ExitStack
+from dataclasses import asdict
+from typing import Any
+from unittest.mock import MagicMock
 
-from belfry.client.answers import VerdictWait
+import pytest
+from confluent_kafka import Message
+
+from belfry.client.answers import MANY, Answers, VerdictWait
 from belfry.client.errors import Unavailable
 from belfry.client.verdict import Verdict
 from belfry.schedules.outcomes import Outcome
@@ -47,3 +53,44 @@ def test_what_ended_the_reading_is_raised() -> None:
     awaited.put(Unavailable("the cluster is away"))
     with pytest.raises(Unavailable, match="away"):
         awaited.within(0, SENT)
+
+
+def answers_of(*records: dict[str, Any]) -> tuple[Answers, MagicMock]:
+    """Answers that read without a thread, and a decoder that makes these records in turn."""
+    decoder = MagicMock()
+    decoder.record.side_effect = [{**RECORD, **each} for each in records]
+    answers = Answers(MagicMock(), "belfry.lifecycle", "g", decoder)
+    answers._reading = True
+    return answers, decoder
+
+
+RECORD = {
+    **asdict(Verdict("t", "a", None, "r", source_partition=1, source_offset=8)),
+    "outcome": "ACCEPTED",
+    "at": 5,
+    "due_at": None,
+}
+
+
+def test_a_record_without_an_id_that_is_waited_for_is_not_decoded() -> None:
+    answers, decoder = answers_of({})
+    with answers.expecting("r") as awaited:
+        answers._take(Message(value=b"of a d one"))
+        assert decoder.record.call_count == 0
+        answers._take(Message(value=b"..r.."))
+        found = awaited.within(0, SENT)
+    assert found is not None
+    assert found.outcome is Outcome.ACCEPTED
+
+
+def test_while_many_wait_each_record_is_decoded_and_goes_to_its_own_wait() -> None:
+    answers, decoder = answers_of({"request_id": "stranger"}, {"request_id": f"id-{MANY}"})
+    with ExitStack() as stack:
+        waits = [stack.enter_context(answers.expecting(f"id-{n}")) for n in range(MANY + 1)]
+        answers._take(Message(value=b"of a stranger"))
+        answers._take(Message(value=b"of the last one"))
+        assert decoder.record.call_count == 2
+        found = [each.within(0, SENT) for each in waits]
+    assert found[:-1] == [None] * MANY
+    assert found[-1] is not None
+    assert found[-1].request_id == f"id-{MANY}"

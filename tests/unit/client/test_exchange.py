@@ -1,0 +1,140 @@
+"""Many requests at once: batches under way, verdicts in order, and what an error leaves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from belfry.client import exchange
+from belfry.client.errors import MissingTopic, NoVerdict
+from belfry.client.exchange import AHEAD, TOGETHER, Exchange
+from belfry.client.portable import request_fields
+from belfry.client.verdict import Verdict
+from belfry.schedules.outcomes import Outcome
+
+MANY = TOGETHER * AHEAD
+
+
+class Kafka:
+    """The writer, and the answers; each request that is written is accepted, unless it is dumb."""
+
+    def __init__(self, *, refuses: int | None = None, dumb: str | None = None) -> None:
+        self.written: list[str] = []
+        self.batches: list[int] = []
+        self.waited_for: set[str] = set()
+        self.first_wait: int | None = None
+        self._refuses, self._dumb = refuses, dumb
+
+    def write_all(self, requests: Sequence[tuple[dict[str, Any], Verdict]]) -> list[Verdict]:
+        if len(self.batches) == self._refuses:
+            raise MissingTopic("no such topic")
+        assert {sent.request_id for _, sent in requests} <= self.waited_for
+        self.batches.append(len(requests))
+        self.written += [sent.schedule_id for _, sent in requests]
+        return [replace(sent, source_offset=7) for _, sent in requests]
+
+    @contextmanager
+    def expecting(self, request_id: str) -> Iterator[Kafka]:
+        self.waited_for.add(request_id)
+        try:
+            yield self
+        finally:
+            self.waited_for.remove(request_id)
+
+    def within(self, timeout_s: float, sent: Verdict) -> Verdict | None:
+        assert sent.source_offset == 7
+        assert timeout_s > 0
+        if self.first_wait is None:
+            self.first_wait = len(self.written)
+        return None if sent.schedule_id == self._dumb else replace(sent, outcome=Outcome.ACCEPTED)
+
+
+def asked(number: int) -> dict[str, Any]:
+    """A request; each tenth has an id that no worker takes."""
+    schedule_id = f"s{number}" if number % 10 else "x" * 1_000
+    line = {
+        "tenant": "demo",
+        "schedule_id": schedule_id,
+        "kind": "AT",
+        "at": "2040-01-01T00:00:00Z",
+    }
+    return request_fields(line)
+
+
+def ask(kafka: Kafka, numbers: Iterator[int]) -> Iterator[Verdict]:
+    exchanged = Exchange(kafka, kafka)  # type: ignore[arg-type]
+    return exchanged.ask_all(map(asked, numbers), 1.0)
+
+
+def names(verdicts: Iterator[Verdict]) -> list[str]:
+    return [each.schedule_id for each in verdicts]
+
+
+def test_verdicts_come_in_order_with_some_batches_under_way() -> None:
+    kafka = Kafka()
+    found = list(ask(kafka, iter(range(MANY + 2 * TOGETHER + 5))))
+    expected = [Outcome.ACCEPTED if n % 10 else Outcome.REJECTED for n in range(len(found))]
+    assert [each.outcome for each in found] == expected
+    assert [each.schedule_id for each in found if each.outcome is Outcome.ACCEPTED] == kafka.written
+    assert len(found) == MANY + 2 * TOGETHER + 5
+    assert kafka.batches == [TOGETHER * 9 // 10] * (AHEAD + 2) + [4]
+    assert kafka.first_wait == MANY * 9 // 10, "before any verdict is waited for"
+    assert not kafka.waited_for
+
+
+def test_an_error_of_the_source_comes_behind_the_verdicts_of_what_was_written() -> None:
+    def numbers() -> Iterator[int]:
+        yield from range(3 * TOGETHER + 1)
+        raise ValueError("line 7")
+
+    kafka, found = Kafka(), list[str]()
+    with pytest.raises(ValueError, match="line 7"):
+        names(each for each in _kept(ask(kafka, numbers()), found))
+    assert len(found) == 3 * TOGETHER
+    assert len(kafka.written) == 3 * TOGETHER * 9 // 10
+    assert not kafka.waited_for
+
+
+def test_an_error_of_a_write_comes_behind_the_verdicts_of_what_was_written() -> None:
+    kafka, found = Kafka(refuses=2), list[str]()
+    with pytest.raises(MissingTopic, match="no such topic"):
+        names(each for each in _kept(ask(kafka, iter(range(MANY))), found))
+    assert len(found) == 2 * TOGETHER
+    assert not kafka.waited_for
+
+
+def test_a_caller_that_ends_early_leaves_no_wait_behind() -> None:
+    kafka = Kafka()
+    verdicts = ask(kafka, iter(range(2 * MANY)))
+    assert next(verdicts).schedule_id == "x" * 1_000
+    assert next(verdicts).schedule_id == "s1"
+    assert len(kafka.waited_for) == MANY * 9 // 10
+    verdicts.close()  # type: ignore[attr-defined]
+    assert not kafka.waited_for
+
+
+def test_a_verdict_that_does_not_come_ends_all_waits() -> None:
+    kafka, found = Kafka(dumb="s13"), list[str]()
+    with pytest.raises(NoVerdict, match="No verdict on demo/s13 within 1 s"):
+        names(each for each in _kept(ask(kafka, iter(range(2 * MANY))), found))
+    assert found[-1] == "s12"
+    assert not kafka.waited_for
+
+
+def test_a_batch_of_refusals_writes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(exchange, "TOGETHER", 1)
+    kafka = Kafka()
+    assert [each.outcome for each in ask(kafka, iter([0, 10]))] == [Outcome.REJECTED] * 2
+    assert not kafka.written
+    assert list(ask(kafka, iter([]))) == []
+
+
+def _kept(verdicts: Iterator[Verdict], found: list[str]) -> Iterator[Verdict]:
+    """The verdicts, whose names are kept even if an error ends them."""
+    for each in verdicts:
+        found.append(each.schedule_id)
+        yield each
