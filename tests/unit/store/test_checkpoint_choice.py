@@ -60,8 +60,8 @@ def test_one_that_ends_before_the_changelog_begins_would_leave_a_hole() -> None:
 
 
 def test_the_one_that_saves_most_is_tried_first() -> None:
-    found = {"b": made(2 * FAR), "a": made(FAR), "c": made(2 * FAR, written_ms=NOW_MS + 1)}
-    assert to_try(found, SOUGHT) == ["c", "b", "a"]
+    found = {"b": made(2 * FAR), "d": made(FAR), "c": made(2 * FAR, written_ms=NOW_MS + 1)}
+    assert to_try(found, SOUGHT) == ["c", "b", "d"]
     assert to_try(found, SOUGHT._replace(offset=FAR)) == ["c", "b"]
     assert to_try(found, SOUGHT._replace(offset=2 * FAR)) == []
 

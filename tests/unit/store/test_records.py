@@ -107,6 +107,13 @@ def test_a_verdict_keeps_as_much_of_long_names_as_has_room() -> None:
     assert (kept.digest, kept.generation, kept.code) == (given.digest, 7, "bad")
 
 
+def test_half_a_character_of_a_refused_name_is_kept_as_a_question_mark() -> None:
+    """A name of a refused request may be no text that has bytes."""
+    given = VerdictRow("REJECTED", 9, None, None, "bad", b"d" * 16, "a\ud800", "b\ud800", 7)
+    kept = verdicts.decode_verdict(verdicts.encode_verdict(given))
+    assert (kept.action, kept.schedule_id) == ("a?", "b?")
+
+
 def test_the_verdict_on_a_plain_request_is_the_general_one() -> None:
     plain = (b"demo", b"a/1", 8, None, None, None, b"x", b"r")
     general = VerdictRow("ACCEPTED", 9, 8, 1, "", b"d" * 16, "UPSERT", "a/1", 7)
