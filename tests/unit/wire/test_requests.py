@@ -174,8 +174,11 @@ def test_what_is_read_without_a_schema_needs_none(reader: RequestReader) -> None
 def test_only_so_many_schemas_are_kept(reader: RequestReader) -> None:
     for number in range(10, 10 + MOST_SCHEMAS):
         reader.settle(number, Rejection("schema_unsafe", "It is recursive."))
+    reader.forget_oldest()
+    assert refusal(reader, framing.prefix(10) + BODY).code == "schema_unsafe"
     reader.learn(8, OURS)
     reader.forget_oldest()
+    assert refusal(reader, framing.prefix(10) + BODY).code == "unknown_schema_id"
     assert refusal(reader, framing.prefix(7) + BODY).code == "unknown_schema_id"
     assert refusal(reader, framing.prefix(9 + MOST_SCHEMAS) + BODY).code == "schema_unsafe"
     read(reader, framing.prefix(8) + BODY)
