@@ -10,10 +10,12 @@ import pytest
 from belfry.schedules.rejections import Rejection
 from belfry.schedules.request import Request
 from belfry.wire import catalogue, framing
+from belfry.wire.bounds import UNCOUNTED_BYTES
 from belfry.wire.framing import VALUE_SCHEMA_ID
 from belfry.wire.quick import expand
 from belfry.wire.record import Headers, Origin, origin_headers
 from belfry.wire.requests import MOST_SCHEMAS, RequestReader
+from tests.unit.wire.test_bounds import zigzag
 
 T0 = 1_800_000_000_000
 GUID = bytes(range(16))
@@ -145,6 +147,29 @@ def test_what_follows_a_request_is_refused(reader: RequestReader) -> None:
 def test_a_value_above_the_limit_is_not_decoded(reader: RequestReader) -> None:
     found = refusal(reader, SINGLE + b"x" * 2**20)
     assert found.code == "request_too_large"
+
+
+def test_a_kilobyte_is_decoded_whatever_it_holds_and_a_byte_more_is_counted(
+    reader: RequestReader,
+) -> None:
+    nulls = [{"name": name, "type": "null"} for name in "bc"]
+    dense = {"type": "record", "name": "D", "fields": [{"name": "a", "type": "boolean"}, *nulls]}
+    texts = [{"name": name, "type": "string"} for name in ("tenant", "schedule_id")]
+    many = {"name": "many", "type": {"type": "array", "items": dense}}
+    reader.learn(8, {**OURS, "fields": [*texts, many]})
+    for count in (UNCOUNTED_BYTES - 7, UNCOUNTED_BYTES - 6):
+        body = b"\2t\2s" + zigzag(count) + b"\1" * count + b"\0"
+        assert len(body) == UNCOUNTED_BYTES + (count == UNCOUNTED_BYTES - 6)
+        if len(body) == UNCOUNTED_BYTES:
+            assert read(reader, framing.prefix(8) + body)["schedule_id"] == "s"
+        else:
+            assert refusal(reader, framing.prefix(8) + body).code == "bad_fields"
+
+
+def test_what_has_no_frame_is_told_of_the_header_that_was_meant(reader: RequestReader) -> None:
+    found = refusal(reader, b"hello", [("mine", b"1"), ("belfry-att", b"1")])
+    assert (found.code, "did you mean belfry-at?" in found.reason) == ("unknown_header", True)
+    assert refusal(reader, b"hello", [("mine", b"1")]).code == "not_a_request"
 
 
 def test_unknown_ids_guids_and_fingerprints_are_told_apart(reader: RequestReader) -> None:
