@@ -148,6 +148,9 @@ def test_many_that_are_taken_as_a_range_are_counted(shelf: Shelf) -> None:
 def test_a_range_gives_the_minutes_that_it_meets(shelf: Shelf) -> None:
     assert [each.waiting for each in shelf.shown(from_ms=T0 + 6, until_ms=T0 + 7)] == [2]
     assert shelf.shown(from_ms=T0 + 10, until_ms=T0 + MINUTE_MS) == []
+    assert [each.waiting for each in shelf.shown(from_ms=T0 + 9, until_ms=T0 + MINUTE_MS)] == [2]
+    assert [each.waiting for each in shelf.shown(until_ms=T0 + MINUTE_MS + 1)] == [2, 1]
+    assert [each.waiting for each in shelf.shown(until_ms=T0 + MINUTE_MS)] == [2]
     assert shelf.shown(from_ms=0, until_ms=T0 + 5) == []
     assert shelf.shown(from_ms=10, until_ms=5) == []
 

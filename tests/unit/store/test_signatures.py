@@ -141,6 +141,7 @@ def test_rows_behind_the_last_manifest_may_be_copies_where_all_are_signed_by_con
 
 def test_a_judge_goes_on_from_where_another_one_has_got_to() -> None:
     first, second = Judge([BY]), Judge([BY])
+    assert first.manifest_at == -1
     judged(11, MANIFEST, placed(11) + ROW, first)
     judged(13, NAME, bound(BY, 12, NAME, ROW) + ROW, first)
     second.go_on_from(first)
@@ -286,5 +287,6 @@ def test_many_records_are_judged_as_each_of_them_is(
             assert (changes.pop(0), offsets.pop(0)) == ((each.key, row), each.offset)
         else:
             assert strangers.pop(0) is each
+    assert many.manifest_at == one.manifest_at
     assert (changes, offsets, strangers) == ([], [], [])
     assert one.manifest_at == many.manifest_at
