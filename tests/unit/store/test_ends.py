@@ -118,6 +118,14 @@ def test_those_that_are_over_are_taken_in_their_order_and_no_others() -> None:
     assert list(store.ends.take(BY_REQUESTS, T0 + 200, 9)) == [EndsRow(T0, [b"c"])]
 
 
+def test_the_first_step_of_a_changelog_is_no_millisecond_early() -> None:
+    store = Store()
+    store.ends.kept[1].append(b"a")
+    store.commit(0, T0)
+    assert list(store.ends.take(BY_REQUESTS, T0, 9)) == []
+    assert list(store.ends.take(BY_REQUESTS, T0 + 1, 9)) == [EndsRow(T0, [b"a"])]
+
+
 def test_a_step_that_is_rolled_back_has_taken_nothing() -> None:
     store = filled()
     before = list(store.ends.take(BY_REQUESTS, T0 + 200, 9))

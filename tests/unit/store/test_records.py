@@ -84,6 +84,12 @@ def test_headers_keep_order_repeats_and_nulls() -> None:
     assert pending.encode_headers([]) == b""
 
 
+def test_headers_have_frozen_bytes() -> None:
+    headers: list[tuple[bytes, bytes | None]] = [(b"a", b"xy"), (b"bc", None), (b"d", b"")]
+    encoded = pending.encode_headers(headers)
+    assert encoded.hex() == "000161000000027879" + "00026263ffffffff" + "00016400000000"
+
+
 def test_a_marker_says_how_it_ended() -> None:
     marker = Marker(records.ENDED_FIRED, 9, 8, 7, 6, 5)
     assert records.decode_marker(records.encode_marker(marker)) == marker

@@ -158,6 +158,7 @@ def test_a_judge_goes_on_from_where_another_one_has_got_to() -> None:
 
 
 def test_from_where_on_fillers_are_written_may_be_told_later() -> None:
+    assert (Verifier([BY]).near_from, Judge([BY]).near_from) == (0, 0)
     judge, without = Judge([BY], near_from=7), Judge()
     assert (judge.near_from, without.near_from) == (7, 0)
     for each in (judge, without):
