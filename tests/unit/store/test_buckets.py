@@ -197,15 +197,18 @@ def test_each_fault_of_a_bucket_is_told_in_words(shelf: Shelf) -> None:
     assert list(differing(shelf.rows)) == []
     at = b"t" + (T0 // MINUTE_MS).to_bytes(4, "big")
     other = b"x" + (T0 // MINUTE_MS).to_bytes(4, "big")
+    alone = b"t.x" + (T0 // MINUTE_MS).to_bytes(4, "big")
     shelf.rows.write(
         {
             bucket_key(at): None,
+            bucket_key(alone): None,
             bucket_key(other): encode_bucket(3, T0, T0),
             keys.META_TENANT + b"t": encode_size(4),
         }
     )
     assert list(differing(shelf.rows)) == [
         f"bucket {at!r} says 0, and 2 wait",
+        f"bucket {alone!r} says 0, and 1 wait",
         f"bucket {other!r} says 3, and 0 wait",
         "of b't' 4 are told, and 3 wait",
     ]
@@ -254,3 +257,24 @@ def test_bytes_are_counted_by_tenant(shelf: Shelf) -> None:
     shelf.remove(b"t/a")
     gone = len(record(b"t", b"a", T0 + 9, 9))
     assert dict(shelf.store.grown_bytes()) == {b"t": len(record(b"t", b"new", T0, 0)) - gone}
+
+
+def test_a_bucket_that_fires_empty_is_told_and_one_that_is_removed_empty_is_not(
+    shelf: Shelf,
+) -> None:
+    minute = T0 // MINUTE_MS
+    rows = list(shelf.store.timeline((T0 + MINUTE_MS, 0), T0 + MINUTE_MS))
+    shelf.store.take(rows)
+    shelf.store.end(b"t/c", b"", 0)
+    shelf.keep(b"u", b"comes", T0)
+    shelf.remove(b"t/a")
+    shelf.store.commit(STATE)
+    last = Bucket(b"t", minute + 1, 0, T0 + MINUTE_MS, T0 + MINUTE_MS)
+    assert list(shelf.store.emptied) == [last]
+    assert dict(shelf.store.waiting_changed) == {b"t": 1, b"u": 1}
+    shelf.remove(b"t/b")
+    shelf.keep(b"u", b"other", T0)
+    shelf.remove(b"u/other")
+    shelf.store.commit(STATE)
+    assert list(shelf.store.emptied) == []
+    assert dict(shelf.store.waiting_changed) == {b"t": 0}

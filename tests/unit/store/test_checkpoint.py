@@ -105,6 +105,10 @@ def test_fields_that_nobody_writes_are_refused(changes: dict[str, Any]) -> None:
         decode_index(proven(body), TRUSTED)
 
 
+def body_of(made: Checkpoint) -> dict[str, Any]:
+    return {**made._asdict(), "files": list(map(list, made.files))}
+
+
 def proven(body: object) -> bytes:
     """An index over any body, with a proof that is true."""
     text = json.dumps(body).encode()
@@ -121,5 +125,10 @@ def test_what_begins_otherwise_or_is_too_long_is_refused() -> None:
     for other in (b"", b"\0" * 90, encode_index(MADE, TRUSTED).replace(b" 1 ", b" 2 ", 1)):
         with pytest.raises(BadCheckpoint, match="begins with"):
             decode_index(other, TRUSTED)
+    room = MOST_BYTES - len(proven(body_of(MADE)))
+    padded = json.dumps(body_of(MADE)).encode() + b" " * room
+    whole = b"belfry-checkpoint 1 plain %b\n%b" % (checkpoint._proof(padded), padded)
+    assert len(whole) == MOST_BYTES
+    assert decode_index(whole, TRUSTED) == MADE
     with pytest.raises(BadCheckpoint, match="bytes at most"):
         decode_index(encode_index(MADE, TRUSTED) + b" " * MOST_BYTES, TRUSTED)

@@ -25,7 +25,14 @@ from belfry.store.layout.ends import (
 )
 from belfry.store.layout.jobs import KEPT_MS, JobRow, encode_job
 from belfry.store.layout.pending import encode_pending
-from belfry.store.layout.records import ENDED_FIRED, Marker, encode_marker, encode_size
+from belfry.store.layout.records import (
+    ENDED_FIRED,
+    ENDS,
+    FORMAT,
+    Marker,
+    encode_marker,
+    encode_size,
+)
 from belfry.store.layout.verdicts import REQUEST_ID_MS, VerdictRow, encode_verdict
 from belfry.store.ordered_map import Damaged, MemoryMap
 from tests.unit.store.test_records import ROW
@@ -208,7 +215,8 @@ def test_a_row_that_is_none_is_damage_with_its_place() -> None:
 
 def test_a_row_has_frozen_bytes() -> None:
     assert ends_key(BY_CLOCK, 1, 2, 3).hex() == "6501" + f"{1:016x}{2:016x}{3:04x}"
-    assert encode_ends(7, [b"a/b", b"c/d"]).hex()[8:] == f"{7:016x}" + b"a/b\xffc/d".hex()
+    row = bytes((FORMAT, ENDS, 0, 0)) + (7).to_bytes(8, "big") + b"a/b\xffc/d"
+    assert encode_ends(7, [b"a/b", b"c/d"]) == row
 
 
 def test_what_is_kept_says_since_when_and_for_how_long() -> None:

@@ -156,7 +156,14 @@ def test_what_moves_meanwhile_is_left_out(shelf: DueShelf) -> None:
 
 def test_the_jobs_of_a_tenant_are_told_by_id() -> None:
     rows = MemoryMap()
-    told = {("t", "b/1"): 3, ("t", "a"): 2, ("t.x", "a"): 9, ("s", "z"): 9}
+    told = {
+        ("t", "b/1"): 3,
+        ("t", "a"): 2,
+        ("t.x", "a"): 9,
+        ("s", "z"): 9,
+        ("t0", "a"): 9,
+        ("tA", "a"): 9,
+    }
     for (tenant, job), offset in told.items():
         row = JobRow("{}", offset, NOW_MS, (0, 7))
         rows.write({keys.named_key(job_key(tenant, job)): encode_job(row)})
