@@ -9,6 +9,7 @@ import pytest
 
 from belfry.schedules.identity import (
     Homes,
+    backfill_fire_id,
     etag_of,
     expected_from,
     expected_in,
@@ -83,6 +84,9 @@ def test_each_part_of_its_identity_makes_another_fire_id() -> None:
 def test_a_triggered_fire_is_another_than_the_one_by_the_clock() -> None:
     ids = {fire_id(b"demo/a", 1, 1, 5), *(extra_fire_id(b"demo/a", 1, 1, n) for n in (5, 6))}
     assert len(ids) == 3
+    # Frozen as well.
+    assert extra_fire_id(b"demo/a", 7, 1, 5) == b"9728288cba9ca2cccfb4bdbe0716b31e"
+    assert backfill_fire_id(b"demo/a", 7, (1, 5), -8) == b"dacac7ae34ababc3ce8f421e3727596a"
 
 
 @pytest.mark.parametrize(
