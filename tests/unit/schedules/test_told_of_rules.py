@@ -95,3 +95,17 @@ def test_an_offset_is_read_whole(offset: str, hours: float) -> None:
 def test_an_offset_that_no_clock_has_is_refused(offset: str) -> None:
     with pytest.raises(ValueError, match=r"offset|RFC 3339|instant"):
         parse_instant(f"2027-01-15T12:00:00{offset}")
+
+
+def test_a_way_of_treating_days_off_has_one_of_three_names() -> None:
+    asked = request(cron="30 2 * * *", calendar="de", on_holiday="LATER")
+    assert RequestChecks().problem(asked, NOW) == Rejection(
+        "bad_calendar",
+        "on_holiday 'LATER' is not known: SKIP, NEXT_BUSINESS_DAY, PREVIOUS_BUSINESS_DAY.",
+    )
+
+
+def test_an_interval_that_skips_days_off_needs_no_start_and_one_that_moves_does() -> None:
+    for way, refused in ((None, False), ("SKIP", False), ("NEXT_BUSINESS_DAY", True)):
+        asked = request(kind="EVERY", interval_ms=DAY, calendar="de", on_holiday=way)
+        assert (RequestChecks().problem(asked, NOW) is not None) == refused

@@ -202,6 +202,13 @@ def test_names_go_on_right_behind_one_of_them() -> None:
     assert list(read.all_pending()).count(record) == 1
 
 
+def test_paused_ones_are_told_from_the_first_name_on() -> None:
+    shelf = Shelf()
+    for tenant in (b"z", b"Z", b"0", b"A"):
+        shelf.add(IN_PAUSED, T0, tenant=tenant, name=b"a")
+    assert [name for name, _ in shelf.committed.paused()] == [b"0/a", b"A/a", b"Z/a", b"z/a"]
+
+
 def test_all_that_waits_is_met_wherever_it_lies() -> None:
     shelf = Shelf()
     places = [IN_TIMELINE, IN_BACKLOG, IN_CATCH_UP, IN_PAUSED]

@@ -80,3 +80,10 @@ def test_a_name_that_is_nearly_one_is_guessed(text: str, meant: str | None) -> N
         trigger_by(Rule("CRON", text))
     assert str(told.value).endswith("MON#2 for the second Monday" if meant is None else "?")
     assert meant is None or f"; did you mean {meant}?" in str(told.value)
+
+
+def test_an_expression_has_two_hundred_characters_at_most() -> None:
+    whole = "0 9 * * MON" + " " * 189
+    assert read_cron(whole) == read_cron("0 9 * * MON")
+    with pytest.raises(CronMistake, match="it has 201 characters; at most 200 are read"):
+        read_cron(whole + " ")
