@@ -85,13 +85,10 @@ def values_of(parsed: Any, known: dict[str, int]) -> int:
     if not isinstance(parsed, dict):
         return known.get(parsed, 1)
     if "fields" not in parsed:
-        return 1 if parsed["type"] in _OF_ONE else values_of(parsed["type"], known)
+        return 1
     found = 1 + sum(values_of(field["type"], known) for field in parsed["fields"])
     known[parsed["name"]] = found
     return found
-
-
-_OF_ONE: Final = frozenset({"array", "map", "enum", "fixed"})
 
 
 class _Skips:

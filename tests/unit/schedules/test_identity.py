@@ -9,6 +9,11 @@ import pytest
 
 from belfry.schedules.identity import (
     Homes,
+    backfill_fire_id,
+    etag_of,
+    expected_from,
+    expected_in,
+    expected_of,
     extra_fire_id,
     fire_id,
     generation_at,
@@ -79,3 +84,45 @@ def test_each_part_of_its_identity_makes_another_fire_id() -> None:
 def test_a_triggered_fire_is_another_than_the_one_by_the_clock() -> None:
     ids = {fire_id(b"demo/a", 1, 1, 5), *(extra_fire_id(b"demo/a", 1, 1, n) for n in (5, 6))}
     assert len(ids) == 3
+    # Frozen as well.
+    assert extra_fire_id(b"demo/a", 7, 1, 5) == b"9728288cba9ca2cccfb4bdbe0716b31e"
+    assert backfill_fire_id(b"demo/a", 7, (1, 5), -8) == b"dacac7ae34ababc3ce8f421e3727596a"
+
+
+@pytest.mark.parametrize(
+    ("etag", "expected"),
+    [
+        ("2", 2),
+        ("7.2", 7 << 32 | 2),
+        ("2147483647", 2**31 - 1),
+        ("2147483648", None),
+        ("2147483647.2147483647", (2**31 - 1) << 32 | 2**31 - 1),
+        ("2147483648.1", None),
+        ("1.2147483648", None),
+        ("0", None),
+        ("0.2", None),
+        ("7.0", None),
+        ("7.", None),
+        (".2", None),
+        ("07.2", None),
+        ("", None),
+        ("a", None),
+    ],
+)
+def test_a_version_as_text_names_what_is_expected(etag: str, expected: int | None) -> None:
+    assert expected_from(etag) == expected
+    if expected is not None:
+        generation, version = expected_in(expected)
+        assert etag_of(generation or None, version) == etag.rpartition(".")[2] or generation
+        assert not generation or etag_of(generation, version) == etag
+
+
+def test_a_version_is_told_with_its_generation_where_that_is_known() -> None:
+    assert etag_of(7, 2) == "7.2"
+    assert etag_of(None, 2) == "2"
+    assert etag_of(7, None) is None
+    assert etag_of(None, None) is None
+    assert expected_of(7, 2) == 30_064_771_074
+    assert expected_in(30_064_771_074) == (7, 2)
+    assert expected_in((1 << 32) - 1) == (0, (1 << 32) - 1)
+    assert expected_in(1 << 32) == (1, 0)

@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
+from belfry.schedules.masking import masked_target, masked_url
 from belfry.schedules.rule import Rule, decode_rule, encode_rule, targets_in, without_targets
 from belfry.schedules.target_kinds import is_allowed, list_problem, place_of
-from belfry.schedules.targets import HttpTarget, decode_targets, encode_targets
+from belfry.schedules.target_kinds.kafka import KAFKA
+from belfry.schedules.targets import (
+    MAX_ATTEMPTS,
+    HttpTarget,
+    decode_targets,
+    encode_targets,
+    record_of,
+    records_in,
+    target_of,
+)
 from belfry.schedules.triggers import trigger_of
 
 GOOD = [
@@ -142,3 +154,94 @@ def test_targets_lie_at_the_end_of_a_rule(rule: Rule, size: int) -> None:
     assert decode_rule(encoded).targets == targets
     assert decode_rule(without_targets(encoded)) == rule
     assert trigger_of(encoded).rule == rule
+
+
+PLAIN = {
+    "url": "http://i/", "timeout_ms": 10_000, "max_attempts": 0, "secret_ref": None,
+    "headers": [], "strategy": "ALL",
+}  # fmt: skip
+
+
+def test_a_target_is_an_address_or_some_fields() -> None:
+    assert record_of("http://i/") == record_of({"url": "http://i/"}) == PLAIN
+    pairs = [{"name": "a", "value": "b"}, {"name": "c", "value": ""}]
+    for headers in ({"a": "b", "c": ""}, [{"name": "a", "value": "b"}, {"name": "c"}]):
+        given = {"url": "http://i/", "timeout_ms": 5, "headers": headers}
+        assert record_of(given) == {**PLAIN, "timeout_ms": 5, "headers": pairs}
+    found = target_of(record_of({"url": "http://i/", "headers": {"a": "b"}}))
+    assert found == HttpTarget("http://i/", headers=(("a", "b"),))
+
+
+@pytest.mark.parametrize("given", [{}, {"timeout_ms": 5}, {"url": "http://i/", "method": "GET"}])
+def test_a_target_without_an_address_or_with_another_field_is_told(given: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match="HTTP target") as told:
+        record_of(given)
+    assert str(told.value) == (
+        f"HTTP target {given!r} needs url, and may have headers, max_attempts, secret_ref,"
+        " strategy, timeout_ms"
+    )
+
+
+def test_targets_at_rest_are_shown_without_defaults() -> None:
+    first, second = records_in(FROZEN.encode())
+    assert first == {
+        "url": "https://h/é", "timeout_ms": 5, "max_attempts": 2, "secret_ref": "s",
+        "headers": [{"name": "a", "value": "b"}], "strategy": "ROUND_ROBIN",
+    }  # fmt: skip
+    assert second == {"url": "http://i/"}
+    assert decode_targets(b"") == ()
+    assert records_in(b"") == []
+
+
+def test_credentials_of_a_target_are_masked() -> None:
+    masked = [{"name": "a", "value": "***"}], [["a", "***"]]
+    for headers, shown in zip(([{"name": "a", "value": "b"}], [["a", "b"]]), masked, strict=True):
+        target = {"url": "http://h/x?token=abc?", "headers": headers, "timeout_ms": 5}
+        expected = {"url": "http://h/x?***", "headers": shown, "timeout_ms": 5}
+        assert masked_target(target) == expected
+    for plain in ({"url": "http://h/x"}, {"url": "http://h/x", "headers": []}):
+        assert masked_target(plain) == plain
+    assert [masked_url("http://h?"), masked_url("http://h")] == ["http://h?***", "http://h"]
+
+
+TOPIC = HttpTarget("kafka:audit")
+
+
+@pytest.mark.parametrize(
+    ("target", "told"),
+    [
+        (TOPIC, []),
+        (HttpTarget("kafka:audit", max_attempts=MAX_ATTEMPTS), []),
+        (
+            HttpTarget("kafka:audit", max_attempts=MAX_ATTEMPTS + 1),
+            ["max_attempts of 'kafka:audit' is 1001; 0 to 1000 is allowed."],
+        ),
+        (
+            HttpTarget("kafka:audit", max_attempts=-1),
+            ["max_attempts of 'kafka:audit' is -1; 0 to 1000 is allowed."],
+        ),
+        (
+            HttpTarget("kafka:a b"),
+            [
+                (
+                    "url 'kafka:a b' of a target names no topic: write kafka: and 1-249 of A-Z a-z"
+                    " 0-9 . _ -, such as kafka:payments.audit."
+                )
+            ],
+        ),
+        (
+            HttpTarget("kafka:audit", 5, 0, "s", (("a", "b"),), "ROUND_ROBIN"),
+            [
+                (
+                    "strategy of 'kafka:audit' is ROUND_ROBIN; a topic takes ALL: name it beside"
+                    " the targets over HTTP, and it gets each event."
+                ),
+                "timeout_ms of 'kafka:audit' is for targets over HTTP; leave it out.",
+                "secret_ref of 'kafka:audit' is for targets over HTTP; leave it out.",
+                "headers of 'kafka:audit' is for targets over HTTP; leave it out.",
+            ],
+        ),
+    ],
+)
+def test_what_a_topic_cannot_do_is_told_word_by_word(target: HttpTarget, told: list[str]) -> None:
+    assert KAFKA.problems(target) == told

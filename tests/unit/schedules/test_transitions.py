@@ -25,7 +25,8 @@ def test_keeping_actions_are_actions() -> None:
 
 
 def test_the_table_for_people_says_the_same() -> None:
-    head, _, *rows = table().splitlines()
+    head, line, *rows = table().splitlines()
+    assert (head.split()[1], line) == ("request", "|---|---|---|---|---|")
     states = [cell.strip() for cell in head.strip("|").split("|")][1:]
     assert states == [state.value for state in State]
     assert len(rows) == len(ACTIONS - EVERYWHERE)

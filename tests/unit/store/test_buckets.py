@@ -2,17 +2,29 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import pytest
 
-from belfry.store.buckets import buckets, differing
+from belfry.store.buckets import buckets, changed_buckets, differing
 from belfry.store.committed import Committed
 from belfry.store.layout import keys
-from belfry.store.layout.buckets import Bucket
+from belfry.store.layout.buckets import (
+    NEVER,
+    Bucket,
+    bucket_key,
+    bucket_of,
+    bytes_by_tenant,
+    encode_bucket,
+    left_by_names,
+    left_from,
+)
 from belfry.store.layout.locations import IN_BACKLOG, IN_PAUSED, IN_TIMELINE, Location
 from belfry.store.layout.manifests import Manifest, StoredState
 from belfry.store.layout.pending import encode_pending
 from belfry.store.layout.pending_bytes import PAUSED, with_flags
-from belfry.store.ordered_map import MemoryMap
+from belfry.store.layout.records import encode_size
+from belfry.store.ordered_map import Damaged, MemoryMap
 from belfry.store.replay import Replay
 from belfry.store.schedules import RANGE_FROM, ScheduleStore
 from tests.unit.store.test_records import ROW
@@ -136,6 +148,9 @@ def test_many_that_are_taken_as_a_range_are_counted(shelf: Shelf) -> None:
 def test_a_range_gives_the_minutes_that_it_meets(shelf: Shelf) -> None:
     assert [each.waiting for each in shelf.shown(from_ms=T0 + 6, until_ms=T0 + 7)] == [2]
     assert shelf.shown(from_ms=T0 + 10, until_ms=T0 + MINUTE_MS) == []
+    assert [each.waiting for each in shelf.shown(from_ms=T0 + 9, until_ms=T0 + MINUTE_MS)] == [2]
+    assert [each.waiting for each in shelf.shown(until_ms=T0 + MINUTE_MS + 1)] == [2, 1]
+    assert [each.waiting for each in shelf.shown(until_ms=T0 + MINUTE_MS)] == [2]
     assert shelf.shown(from_ms=0, until_ms=T0 + 5) == []
     assert shelf.shown(from_ms=10, until_ms=5) == []
 
@@ -176,3 +191,90 @@ def test_a_store_that_an_older_release_wrote_on_has_its_buckets_derived_anew(she
     Replay(ScheduleStore(shelf.rows)).finish(T0)
     assert dict(shelf.rows.scan(b"n", b"o")) == {k: v for k, v in before.items() if k[:1] == b"n"}
     assert Committed(shelf.rows).waiting_of(b"t") == 3
+
+
+def test_each_fault_of_a_bucket_is_told_in_words(shelf: Shelf) -> None:
+    assert list(differing(shelf.rows)) == []
+    at = b"t" + (T0 // MINUTE_MS).to_bytes(4, "big")
+    other = b"x" + (T0 // MINUTE_MS).to_bytes(4, "big")
+    alone = b"t.x" + (T0 // MINUTE_MS).to_bytes(4, "big")
+    shelf.rows.write(
+        {
+            bucket_key(at): None,
+            bucket_key(alone): None,
+            bucket_key(other): encode_bucket(3, T0, T0),
+            keys.META_TENANT + b"t": encode_size(4),
+        }
+    )
+    assert list(differing(shelf.rows)) == [
+        f"bucket {at!r} says 0, and 2 wait",
+        f"bucket {alone!r} says 0, and 1 wait",
+        f"bucket {other!r} says 3, and 0 wait",
+        "of b't' 4 are told, and 3 wait",
+    ]
+
+
+def test_fewer_than_none_is_damage_that_names_the_bucket_and_the_tenant(shelf: Shelf) -> None:
+    at = b"t" + (T0 // MINUTE_MS).to_bytes(4, "big")
+    with pytest.raises(Damaged) as told:
+        changed_buckets(shelf.rows, {}, {at: 3})
+    assert str(told.value) == f"-1 schedules wait in the bucket {at!r}"
+    shelf.rows.write({keys.META_TENANT + b"t": encode_size(1)})
+    with pytest.raises(Damaged) as told:
+        changed_buckets(shelf.rows, {}, {at: 2})
+    assert str(told.value) == "-1 schedules of b't' wait"
+    shelf.rows.write({bucket_key(at): b"short"})
+    with pytest.raises(Damaged) as told:
+        changed_buckets(shelf.rows, {}, {at: 1})
+    assert str(told.value).startswith(f"the row of the bucket {at!r} cannot be read: unpack")
+
+
+def test_what_was_in_the_timeline_was_in_the_buckets_of_its_keys() -> None:
+    """The quick way for one minute, and the long one, count as a look at each record does."""
+    places = [(b"t", T0), (b"t", T0 + 9), (b"t.x", T0 + 7), (b"t", T0 + MINUTE_MS)]
+    rows = [
+        (keys.timeline_key(due_ms, seq), record(tenant, b"a", due_ms, seq))
+        for seq, (tenant, due_ms) in enumerate(places)
+    ]
+    held = record(b"t", b"b", T0 + 5, 9)
+    paused = with_flags(record(b"t", b"c", T0 + 5, 9), PAUSED)
+    more = [(keys.queue_key(b"b", b"t", T0 + 5, 9), held), (keys.paused_key(b"t/c"), paused)]
+    for some in (rows[:3], rows, more, [*more, *rows], rows[3:], more[:1]):
+        assert left_from(some) == Counter(bucket_of(each) for _, each in some)
+    assert bucket_of(paused) == b"t" + NEVER
+    names = [b"%b/a" % tenant for tenant, _ in places]
+    for end in (3, 4):
+        left = [key for key, _ in rows[:end]]
+        assert left_by_names(names[:end], left) == left_from(rows[:end])
+    assert left_by_names([], []) == Counter()
+
+
+def test_bytes_are_counted_by_tenant(shelf: Shelf) -> None:
+    some = [record(b"t", b"a", T0, 1), record(b"t.x", b"a", T0, 2), record(b"t", b"bb", T0, 3)]
+    assert bytes_by_tenant(some) == {b"t": len(some[0]) + len(some[2]), b"t.x": len(some[1])}
+    shelf.keep(b"t", b"new", T0)
+    assert dict(shelf.store.grown_bytes()) == {b"t": len(record(b"t", b"new", T0, 0))}
+    shelf.remove(b"t/a")
+    gone = len(record(b"t", b"a", T0 + 9, 9))
+    assert dict(shelf.store.grown_bytes()) == {b"t": len(record(b"t", b"new", T0, 0)) - gone}
+
+
+def test_a_bucket_that_fires_empty_is_told_and_one_that_is_removed_empty_is_not(
+    shelf: Shelf,
+) -> None:
+    minute = T0 // MINUTE_MS
+    rows = list(shelf.store.timeline((T0 + MINUTE_MS, 0), T0 + MINUTE_MS))
+    shelf.store.take(rows)
+    shelf.store.end(b"t/c", b"", 0)
+    shelf.keep(b"u", b"comes", T0)
+    shelf.remove(b"t/a")
+    shelf.store.commit(STATE)
+    last = Bucket(b"t", minute + 1, 0, T0 + MINUTE_MS, T0 + MINUTE_MS)
+    assert list(shelf.store.emptied) == [last]
+    assert dict(shelf.store.waiting_changed) == {b"t": 1, b"u": 1}
+    shelf.remove(b"t/b")
+    shelf.keep(b"u", b"other", T0)
+    shelf.remove(b"u/other")
+    shelf.store.commit(STATE)
+    assert list(shelf.store.emptied) == []
+    assert dict(shelf.store.waiting_changed) == {b"t": 0}

@@ -52,6 +52,25 @@ def test_a_checkpoint_is_used_only_in_place_of_such_state(given: dict[str, Any],
     assert to_try({"a": made(**given)}, SOUGHT) == ([] if why else ["a"])
 
 
+@pytest.mark.parametrize(
+    ("given", "why"),
+    [
+        ({"cluster": "cluster-b"}, "it is of topic log-1 in cluster cluster-b"),
+        ({"changelog": "log-0"}, "it is of topic log-0 in cluster cluster-a"),
+        ({"partition": 2}, "it is of partition 2"),
+        ({"store_format": 3}, "its store has format 3, and this release 2"),
+        (
+            {"written_ms": 0},
+            "it was written too long ago: tombstones may be gone, or it was found wrong since",
+        ),
+        ({"offset": 4}, "the changelog begins at offset 5, and it goes up to 4"),
+        ({"offset": 5}, "it goes up to offset 5, which saves next to nothing"),
+    ],
+)
+def test_why_one_is_not_used_is_told_in_words(given: dict[str, Any], why: str) -> None:
+    assert refusal(made(**given), SOUGHT._replace(low=5)) == why
+
+
 def test_one_that_ends_before_the_changelog_begins_would_leave_a_hole() -> None:
     assert "begins at offset" in refusal(made(), SOUGHT._replace(low=FAR + 1))
     found = made(FAR), made(FAR + QUICKLY_READ + 1)
@@ -60,8 +79,8 @@ def test_one_that_ends_before_the_changelog_begins_would_leave_a_hole() -> None:
 
 
 def test_the_one_that_saves_most_is_tried_first() -> None:
-    found = {"b": made(2 * FAR), "a": made(FAR), "c": made(2 * FAR, written_ms=NOW_MS + 1)}
-    assert to_try(found, SOUGHT) == ["c", "b", "a"]
+    found = {"b": made(2 * FAR), "d": made(FAR), "c": made(2 * FAR, written_ms=NOW_MS + 1)}
+    assert to_try(found, SOUGHT) == ["c", "b", "d"]
     assert to_try(found, SOUGHT._replace(offset=FAR)) == ["c", "b"]
     assert to_try(found, SOUGHT._replace(offset=2 * FAR)) == []
 

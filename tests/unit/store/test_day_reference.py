@@ -29,5 +29,6 @@ def test_a_reference_is_read_as_it_was_written() -> None:
 def test_a_reference_of_a_later_release_has_no_size_and_stands_for_nothing(stands: bytes) -> None:
     assert size_in(stands) == 0
     assert not stands_for(stands, b"payload")
-    with pytest.raises(ValueError, match="of a later release"):
+    with pytest.raises(ValueError, match="of a later release") as told:
         decode_reference(stands)
+    assert str(told.value) == f"a reference of format {stands[:1].hex()}, of a later release"

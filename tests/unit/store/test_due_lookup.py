@@ -6,6 +6,7 @@ minute     0  1  2    3    4        (other tenants' rows lie between)
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -19,6 +20,7 @@ from belfry.store.layout.pending_bytes import PAUSED, with_flags
 from belfry.store.layout.records import LOCKS_GROUP, LOCKS_OWN, Awaited, encode_awaited
 from belfry.store.lock_lookup import locks
 from belfry.store.lookup import Wanted
+from belfry.store.ordered_map import MemoryMap
 from tests.unit.store.test_lookup import MINUTE_MS, NOW_MS, STATE, Shelf, pending
 
 EXAMINE = 10_000
@@ -181,3 +183,52 @@ def test_locks_of_one_tenant_page_by_page(shelf: DueShelf) -> None:
         if after is None:
             break
     assert found == [b"f0", b"f1", b"f2"]
+
+
+def test_the_next_lock_is_the_one_right_behind_the_last(shelf: DueShelf) -> None:
+    for fire_id in ("a", "a!", "aa", "b"):
+        shelf.lock("next", fire_id, LOCKS_OWN)
+    found, after = [], None
+    while True:
+        some, after = locks(shelf.rows, b"next", after, limit=1)
+        found += [each.fire_id for each in some]
+        if after is None:
+            break
+    assert found == [b"a", b"a!", b"aa", b"b"]
+    assert locks(shelf.rows, b"next", b"k", limit=9)[0][0].fire_id == b"a"
+
+
+class Stale(MemoryMap):
+    """A map in which a scan tells rows under names that have changed since."""
+
+    def __init__(self, rows: MemoryMap, told: dict[bytes, bytes]) -> None:
+        super().__init__()
+        self.write(dict(rows.scan(b"", b"\xff")))
+        self._told = told
+
+    def scan(self, start: bytes, end: bytes) -> Iterator[tuple[bytes, bytes]]:
+        """The same rows, as they were."""
+        return iter([(key, self._told.get(key, row)) for key, row in super().scan(start, end)])
+
+
+@pytest.mark.parametrize("held", [False, True])
+@pytest.mark.parametrize(
+    ("later_ms", "shown"), [(0, True), (MINUTE_MS - 1, True), (MINUTE_MS, None), (None, False)]
+)
+def test_one_that_moved_since_it_was_seen_is_judged_as_it_is_now(
+    held: bool, later_ms: int | None, shown: bool | None
+) -> None:
+    """What lay in the timeline is due when its location says; elsewhere rows may tell another."""
+    shelf = DueShelf()
+    shelf.add("t", "moves", NOW_MS, held=held)
+    key = keys.named_key(b"t/moves")
+    before = {key: shelf.rows.get(key) or b""}
+    shelf.drop("t", "moves")
+    if later_ms is None:
+        shelf.over("t", "moves", NOW_MS)
+    else:
+        shelf.add("t", "moves", NOW_MS + later_ms)
+    wanted = Wanted(b"t", due_from_ms=NOW_MS, due_until_ms=NOW_MS + MINUTE_MS)
+    found = due_page(Stale(shelf.rows, before), wanted, None, NOW_MS, limit=9, examine=9).found
+    names = [b"t/moves"] if shown or (shown is None and held) else []
+    assert [each.name for each in found] == names

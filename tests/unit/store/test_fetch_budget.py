@@ -23,8 +23,27 @@ def test_one_that_cannot_be_over_in_time_is_given_up_as_soon_as_that_shows() -> 
     budget.begin(200 * MB, 0.0)
     budget.done(10 * MB)
     assert budget.left_s(JUDGED_MS - 1) > 0
-    with pytest.raises(TooSlow, match=r"10000000 of 200000000 bytes have come in 2\.0 s"):
+    with pytest.raises(TooSlow) as told:
         budget.left_s(2_000.0)
+    assert str(told.value) == (
+        "10000000 of 200000000 bytes have come in 2.0 s, and 20.0 s are worth it: then the"
+        " changelog is read sooner"
+    )
+
+
+def test_what_a_fetch_took_and_may_take_is_told_to_a_tenth_of_a_second() -> None:
+    budget = FetchBudget(900 * READ_PER_S, 1_000.0)
+    budget.begin(MB, 5_000.0)
+    budget.done(MB - 1)
+    with pytest.raises(TooSlow, match=r" in 896\.0 s, and 900\.0 s are worth it"):
+        budget.left_s(901_000.0)
+    # One byte less would have done a millisecond before.
+    budget = FetchBudget(20 * READ_PER_S, 0.0)
+    budget.begin(20, 0.0)
+    budget.done(10)
+    assert budget.left_s(10_000.0) == 10.0
+    with pytest.raises(TooSlow):
+        budget.left_s(10_001.0)
 
 
 def test_a_standby_takes_longer() -> None:

@@ -167,3 +167,14 @@ def test_the_same_generation_again_is_carried_on() -> None:
     store = ScheduleStore(MemoryMap())
     replayed(store, 1, first=1).finish(5)
     replayed(store, 1, first=2).finish(5)
+
+
+def test_a_field_of_another_type_is_told_as_such() -> None:
+    text = '{"cluster":1,"changelog":"b","schedules":"c"}'
+    with pytest.raises(UnknownFormat) as told:
+        identity_of(text)
+    assert str(told.value) == (
+        f"What is kept as the identity of a partition is none, {text!r} (a field is of another"
+        " type). Run the version that wrote it, or a newer one; where none did, docs/recovery.md"
+        " has choices."
+    )

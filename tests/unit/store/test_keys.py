@@ -137,3 +137,26 @@ def test_places_of_many_are_those_of_each(spread_ms: int) -> None:
         assert left_by_names(names, left) == Counter(each)
     assert timeline_keys_at([]) == []
     assert left_by_names([], []) == Counter()
+
+
+def test_a_level_is_told_by_its_key_and_by_its_queue() -> None:
+    for tenant in (b"a", b"shop"):
+        plain, level = (keys.queue_key(b"b", tenant, T0, 7, each) for each in (b"", b"\x07"))
+        assert plain == b"b" + tenant + b"\0" + plain[-16:]
+        assert level == b"b" + tenant + b"\1\7" + plain[-16:]
+        assert [keys.sort_key(plain), keys.sort_key(level)] == [(T0, 7)] * 2
+        assert keys.queue_of(plain) == b"b" + tenant
+        assert keys.queue_of(level) == b"b" + tenant + b"\1\7"
+        assert keys.level_of(tenant) == (tenant, b"")
+        assert keys.level_of(tenant + b"\1\7") == (tenant, b"\7")
+        assert keys.queue_size_key(b"b" + tenant) == b"mlineb" + tenant
+        assert keys.queue_size_key(b"b" + tenant + b"\1\7") == b"mlevelb" + tenant + b"\1\7"
+        first, end = keys.queue_range(b"b", tenant, b"\7")
+        assert first < level < end <= keys.queue_key(b"b", tenant, 0, 0, b"\x08")
+
+
+def test_an_end_of_a_wait_is_read_as_it_was_written() -> None:
+    awaited = keys.awaited_key(b"shop", b"f/1")
+    assert keys.until_of(keys.until_key(T0, awaited)) == (T0, awaited)
+    assert keys.awaited_names(awaited) == (b"shop/f", b"1")
+    assert keys.awaited_names(keys.awaited_key(b"shop", b"f1")) == (b"shop", b"f1")

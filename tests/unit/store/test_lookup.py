@@ -12,7 +12,7 @@ from belfry.store.layout import keys
 from belfry.store.layout.kept_fires import packed_fire
 from belfry.store.layout.locations import IN_BACKLOG, IN_TIMELINE, Location, decode_location
 from belfry.store.layout.manifests import Manifest, StoredState
-from belfry.store.layout.pending import KIND_CODES, Pending, decode_pending, encode_pending
+from belfry.store.layout.pending import KIND_CODES, Away, Pending, decode_pending, encode_pending
 from belfry.store.layout.pending_bytes import next_record
 from belfry.store.layout.records import ENDED_FIRED, MARKER_MS, Marker, encode_marker
 from belfry.store.lookup import Moving, ScheduleStatus, Wanted
@@ -187,3 +187,79 @@ def test_a_schedule_that_moves_is_looked_up_again(
     else:
         with pytest.raises(Moving):
             look(racing)
+
+
+def test_a_payload_that_is_away_is_told_as_such_in_a_list(shelf: Shelf) -> None:
+    """Where it lies is nobody's business there, only that it exists."""
+    shelf.add("t", "away", NOW_MS, payload=Away(b"somewhere"))
+    shelf.add("t", "null", NOW_MS, payload=None)
+    found = shelf.find("t", "away")
+    assert found is not None
+    assert found.pending is not None
+    assert type(found.pending.payload) is Away
+    assert (found.place, found.record) != (b"", b"")
+    shown = {}
+    for name in ("a", "away", "null"):
+        standing = shelf.find("t", name)
+        assert standing is not None
+        shown[name] = standing.without_payload()
+    payloads = [each.pending.payload for each in shown.values() if each.pending is not None]
+    assert [type(each) for each in payloads] == [type(None), Away, type(None)]
+    assert payloads[1] == b""
+    assert {each.record for each in shown.values()} == {b""}
+    assert shown["a"].place == shelf.rows.get(keys.named_key(b"t/a"))
+
+
+def test_what_ended_in_a_way_of_a_later_release_shows_as_fired(shelf: Shelf) -> None:
+    for how, state in {**lookup.ENDS, 99: "FIRED"}.items():
+        row = encode_marker(Marker(how, NOW_MS, NOW_MS, 1, 3, 1))
+        shelf.rows.write({keys.named_key(b"t/over"): row})
+        found = shelf.find("t", "over")
+        assert found is not None
+        assert found.state == state
+        assert found.without_payload() == found
+
+
+def test_what_is_no_schedule_is_not_found_in_a_list(shelf: Shelf) -> None:
+    """Rows that a later release keeps under a schedule's name are passed over."""
+    shelf.rows.write({keys.named_key(b"t/b0"): b"\1\x63what"})
+    assert shelf.ids(Wanted(b"t")) == ["a", "b", "b/1", "b/2", "c"]
+    rows = [(b"kt/b0", b"\1\x63what"), (b"kt/none", None)]
+    found = list(lookup.read_rows(shelf.rows, rows, NOW_MS))
+    assert found == [(b"kt/b0", None), (b"kt/none", None)]
+
+
+@pytest.mark.parametrize(
+    ("from_ms", "until_ms", "within"),
+    [(None, None, [9, 10, 11]), (10, None, [10, 11]), (None, 10, [9]), (10, 11, [10])],
+)
+def test_a_due_range_begins_with_its_first_instant(
+    from_ms: int | None, until_ms: int | None, within: list[int]
+) -> None:
+    wanted = Wanted(b"t", due_from_ms=from_ms, due_until_ms=until_ms)
+    assert [each for each in (9, 10, 11) if wanted.in_range(each)] == within
+    assert wanted.by_due == ((from_ms, until_ms) != (None, None))
+
+
+@pytest.mark.parametrize(
+    ("state", "waits", "is_paused"),
+    [
+        (None, True, True),
+        ("PENDING", True, False),
+        ("PAUSED", False, True),
+        ("FIRED", False, False),
+    ],
+)
+def test_what_waits_is_pending_or_paused(state: str | None, waits: bool, is_paused: bool) -> None:
+    wanted = Wanted(b"t", state=state)
+    assert lookup.in_state(wanted, is_paused=False) == waits
+    assert lookup.in_state(wanted, is_paused=True) == is_paused
+
+
+def test_what_is_over_has_no_group_and_no_type(shelf: Shelf) -> None:
+    shelf.over("t", "done", NOW_MS)
+    assert shelf.ids(Wanted(b"t", prefix=b"d")) == ["done"]
+    assert shelf.ids(Wanted(b"t", prefix=b"d", group=b"g")) == []
+    assert shelf.ids(Wanted(b"t", prefix=b"d", event_type=b"e")) == []
+    assert shelf.ids(Wanted(b"t", state="PENDING")) == ["a", "b", "b/1", "b/2", "c"]
+    assert shelf.ids(Wanted(b"t", group=b"g", event_type=b"e")) == []

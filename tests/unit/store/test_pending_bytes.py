@@ -9,7 +9,7 @@ from belfry.store.layout import pending_bytes
 from belfry.store.layout.day_files import reference_to
 from belfry.store.layout.day_reference import DayFile
 from belfry.store.layout.kept_fires import MOST_KEPT, NO_TALLY, packed_fire
-from belfry.store.layout.pending import KIND_CODES, Encrypted, decode_pending, encode_pending
+from belfry.store.layout.pending import KIND_CODES, Away, Encrypted, decode_pending, encode_pending
 from belfry.tenants.payload_keys import ENCRYPTION_BYTES
 from tests.unit.store.test_records import ROW
 
@@ -47,6 +47,18 @@ def late_by(record: bytes) -> list[int]:
 )
 def test_a_payload_is_as_long_as_its_user_gave_it(payload: bytes | None, size: int | None) -> None:
     assert pending_bytes.payload_bytes(encode_pending(ROW._replace(payload=payload))) == size
+
+
+def test_a_one_shot_is_plain_where_its_payload_is_there_as_it_is() -> None:
+    paid = ROW._replace(payload=b"p", extra=b"")
+    for row, plain in (
+        (paid, True),
+        (paid._replace(payload=None), True),
+        (paid._replace(payload=Encrypted(b"p")), False),
+        (paid._replace(payload=Away(b"p")), False),
+        (EVERY, False),
+    ):
+        assert pending_bytes.is_plain_one_shot(encode_pending(row)) == plain
 
 
 def test_an_encrypted_payload_takes_the_place_of_a_plain_one_and_of_nothing_else() -> None:

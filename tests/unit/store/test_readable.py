@@ -9,7 +9,7 @@ from belfry.schedules.rule import Rule, encode_rule
 from belfry.store.layout.pending import KIND_CODES
 from belfry.store.layout.pending_bytes import with_flags
 from belfry.store.layout.records import Marker, encode_marker
-from belfry.store.readable import note_unreadable, why_unreadable
+from belfry.store.readable import note_unreadable, why_unreadable, why_unreadable_rule
 from tests.unit.engine.driver import T0
 from tests.unit.engine.unreadable import ZONES, newer_rule, pending, zone_known, zoned_rule
 
@@ -42,6 +42,12 @@ def test_a_rule_that_begins_beyond_all_calendars_stops_no_take_over() -> None:
     rule = encode_rule(Rule("RRULE", when="FREQ=DAILY", start_at=2**63 - 1))
     record = pending(rule, "a", T0, kind=KIND_CODES["RRULE"])
     assert "too large" in why_unreadable(record)
+
+
+def test_no_rule_can_be_followed_by_everybody() -> None:
+    assert why_unreadable_rule(b"") == ""
+    assert why_unreadable_rule(EVERY) == ""
+    assert why_unreadable_rule(EVERY[:3])
 
 
 def test_what_is_understood_has_none() -> None:

@@ -84,6 +84,37 @@ def test_headers_keep_order_repeats_and_nulls() -> None:
     assert pending.encode_headers([]) == b""
 
 
+@pytest.mark.parametrize("text", [None, b"", b"x"])
+@pytest.mark.parametrize("payload", [None, b"", b"paid"])
+@pytest.mark.parametrize("key", [None, b"", b"k"])
+def test_the_record_of_a_plain_request_is_the_general_one(
+    key: bytes | None, payload: bytes | None, text: bytes | None
+) -> None:
+    plain = (b"demo", "é/1".encode(), 8_000, text, text and text * 3, key, payload, b"r")
+    general = Pending(
+        8_000, 8_000, 7, 41, 3, 1, 0, 0, 8_000, 0, plain[0], plain[1], plain[4] or b"", text or b"",
+        key, b"", b"", payload,
+    )  # fmt: skip
+    assert pending.encode_plain(plain, 7, 41, 3) == pending.encode_pending(general)
+
+
+@pytest.mark.parametrize("payload", [pending.Encrypted(b"p"), pending.Away(b"p"), b"p", None])
+@pytest.mark.parametrize("extra", [b"", b"x"])
+def test_a_payload_that_is_none_as_it_is_comes_back_marked(
+    payload: bytes | None, extra: bytes
+) -> None:
+    row = ROW._replace(payload=payload, extra=extra)
+    found = pending.decode_pending(pending.encode_pending(row))
+    assert found == row
+    assert type(found.payload) is type(payload)
+
+
+def test_headers_have_frozen_bytes() -> None:
+    headers: list[tuple[bytes, bytes | None]] = [(b"a", b"xy"), (b"bc", None), (b"d", b"")]
+    encoded = pending.encode_headers(headers)
+    assert encoded.hex() == "000161000000027879" + "00026263ffffffff" + "00016400000000"
+
+
 def test_a_marker_says_how_it_ended() -> None:
     marker = Marker(records.ENDED_FIRED, 9, 8, 7, 6, 5)
     assert records.decode_marker(records.encode_marker(marker)) == marker
@@ -105,6 +136,13 @@ def test_a_verdict_keeps_as_much_of_long_names_as_has_room() -> None:
     kept = verdicts.decode_verdict(verdicts.encode_verdict(given))
     assert (kept.action[:127], kept.schedule_id[:127]) == ("é" * 127, "é" * 127)
     assert (kept.digest, kept.generation, kept.code) == (given.digest, 7, "bad")
+
+
+def test_half_a_character_of_a_refused_name_is_kept_as_a_question_mark() -> None:
+    """A name of a refused request may be no text that has bytes."""
+    given = VerdictRow("REJECTED", 9, None, None, "bad", b"d" * 16, "a\ud800", "b\ud800", 7)
+    kept = verdicts.decode_verdict(verdicts.encode_verdict(given))
+    assert (kept.action, kept.schedule_id) == ("a?", "b?")
 
 
 def test_the_verdict_on_a_plain_request_is_the_general_one() -> None:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from hashlib import blake2b
+
 import pytest
 
 from belfry.store.identity import Identity, encode_identity
 from belfry.store.layout import keys
+from belfry.store.layout.jobs import JobRow, decode_job, encode_job
 from belfry.store.layout.manifests import Manifest, StoredState, encode_manifest
 from belfry.store.layout.pending import Pending, decode_pending, encode_pending
 from belfry.store.layout.pending_bytes import is_pending
@@ -14,7 +17,10 @@ from belfry.store.ordered_map import MemoryMap
 from belfry.store.recovery import (
     EARLIER_INPUT,
     SKIPPED,
+    activation_manifest,
+    age_of,
     changelog_rows,
+    fence_manifest,
     manifest_after,
     of_earlier_input,
 )
@@ -140,7 +146,47 @@ def test_what_does_not_wait_has_no_sequence() -> None:
 
 
 def test_nothing_begins_with_the_first_transaction() -> None:
-    assert manifest_after(None, None, 77, 0)[:5] == (1, 1, 77, 0, 0)
+    found = manifest_after(None, None, 77, 0)
+    assert found == Manifest(1, 1, 77, 0, 0, 0, OF_NOTHING)
+    assert not found.grouped
+
+
+# What the digest of no fires is.
+OF_NOTHING = blake2b(b"", digest_size=16).digest()
+LAST = Manifest(60, 4, 10, WATERMARK, 3, 5, bytes(16))
+
+
+def test_a_recovery_is_numbered_behind_all_that_is_known() -> None:
+    logged = Manifest(90, 2, 11, 7, 1, 0, bytes(16))
+    assert manifest_after(LAST, None, 77, 3) == Manifest(61, 5, 77, WATERMARK, 3, 0, OF_NOTHING)
+    assert manifest_after(None, logged, 77, 3) == (
+        Manifest(90 + SKIPPED, 3, 77, 0, 3, 0, OF_NOTHING)
+    )
+    found = manifest_after(LAST, logged, 77, 3)
+    assert found == Manifest(90 + SKIPPED, 5, 77, WATERMARK, 3, 0, OF_NOTHING)
+    grouped = manifest_after(LAST, logged._replace(grouped=True), 77, 3)
+    assert (found.grouped, grouped.grouped) == (False, True)
+
+
+def test_a_side_gives_a_partition_up_and_takes_it_over_behind_its_last_transaction() -> None:
+    assert fence_manifest(None, 77) == Manifest(1, 1, 77, 0, 0, 0, OF_NOTHING)
+    assert fence_manifest(LAST, 77) == Manifest(61, 5, 10, WATERMARK, 3, 0, OF_NOTHING)
+    assert activation_manifest(LAST, 77) == (
+        Manifest(60 + SKIPPED, 5, 77, WATERMARK, 3, 0, OF_NOTHING)
+    )
+
+
+def test_a_job_of_an_earlier_input_has_seen_no_offset_of_this_one() -> None:
+    job = JobRow("{}", 7, 1, (0, 7))
+    moved = decode_job(of_earlier_input(encode_job(job)))
+    assert moved == job._replace(offset=7 + EARLIER_INPUT)
+
+
+def test_what_was_asked_for_in_an_earlier_input_is_older() -> None:
+    seqs = [5, 3, 3 + EARLIER_INPUT, 9 + EARLIER_INPUT, 1 + 2 * EARLIER_INPUT]
+    assert sorted(seqs, key=age_of) == [seqs[4], seqs[2], seqs[3], 3, 5]
+    assert age_of(EARLIER_INPUT - 1) == (0, EARLIER_INPUT - 1)
+    assert age_of(EARLIER_INPUT) == (-1, EARLIER_INPUT)
 
 
 def test_a_store_in_use_is_told_by_its_state() -> None:

@@ -76,6 +76,12 @@ def test_what_lies_on_disk_is_looked_through_by_who_reads_something_else(
     assert read(driver.changelog, rows).unreadable == {}
 
 
+def test_a_replay_that_was_cut_short_has_looked_through_what_it_laid() -> None:
+    driver, rows = changelog(), MemoryMap()
+    read(driver.changelog, rows)
+    assert rows.get(keys.META_READABLE) == reads()
+
+
 def test_what_was_looked_through_is_not_looked_through_again() -> None:
     driver, rows = changelog(), MemoryMap()
     read(driver.changelog, rows).finish(T0)

@@ -62,6 +62,14 @@ def test_a_row_counts_where_its_token_belongs_and_nowhere_else() -> None:
     assert judged(9, NAME, placed(9, RowKeys(OTHER, "log-1", 3)) + ROW, judge) == "a stranger's"
 
 
+def test_what_proves_a_row_has_frozen_bytes() -> None:
+    """Rows of all releases are judged by the same keys."""
+    assert BY.token(9).hex() == "fdf8e7f5a30aee5b"
+    assert bound(BY, 9, NAME, ROW).hex() == "03" + f"{9:016x}" + "6c04288593e19add"
+    assert bound(BY, 9, NAME, None).hex() == "03" + f"{9:016x}" + "21270a3200a2e8ee"
+    assert fingerprint(KEY) == "2e34b16e395d1206"
+
+
 def test_two_secrets_are_believed_at_once() -> None:
     judge = Judge([RowKeys(OTHER, "log-1", 3), BY])
     assert judged(9, NAME, placed(9) + ROW, judge) == ROW
@@ -131,6 +139,54 @@ def test_rows_behind_the_last_manifest_may_be_copies_where_all_are_signed_by_con
     assert not Judge().may_be_copies([13]), "nothing is signed here"
 
 
+def test_a_judge_goes_on_from_where_another_one_has_got_to() -> None:
+    first, second = Judge([BY]), Judge([BY])
+    assert first.manifest_at == -1
+    judged(11, MANIFEST, placed(11) + ROW, first)
+    judged(13, NAME, bound(BY, 12, NAME, ROW) + ROW, first)
+    second.go_on_from(first)
+    assert second.manifest_at == 11
+    assert second.may_be_copies([13])
+    assert judged(14, NAME, bound(BY, 9, NAME, ROW) + ROW, second) == "a stranger's"
+    # From there on each of them goes its own way.
+    judged(15, NAME, bound(BY, 12, NAME, ROW) + ROW, second)
+    assert not first.may_be_copies([15])
+    without = Judge()
+    without.go_on_from(first)
+    second.go_on_from(without)
+    assert (without.manifest_at, second.manifest_at) == (-1, 11)
+
+
+def test_from_where_on_fillers_are_written_may_be_told_later() -> None:
+    assert (Verifier([BY]).near_from, Judge([BY]).near_from) == (0, 0)
+    judge, without = Judge([BY], near_from=7), Judge()
+    assert (judge.near_from, without.near_from) == (7, 0)
+    for each in (judge, without):
+        each.believe_near(9)
+    assert (judge.near_from, without.near_from) == (9, 0)
+
+
+def test_a_proof_that_was_cut_short_is_a_strangers() -> None:
+    proof = bound(BY, 9, NAME, ROW)
+    for end in range(1, len(proof)):
+        assert not Verifier([BY]).holds(9, NAME, proof[:end], ROW)
+        assert judged(9, NAME, proof[:end], Judge([BY])) == "a stranger's"
+    assert not Verifier([BY]).holds(9, NAME, b"\4" + proof[1:], ROW)
+    assert not Verifier([BY]).holds(9, NAME, b"", ROW)
+
+
+def test_fillers_are_left_out_and_what_only_looks_like_one_is_not() -> None:
+    def at(offset: int, key: bytes | None, value: bytes | None, *headers: Any) -> Any:
+        return SimpleNamespace(offset=offset, key=key, value=value, headers=headers or None)
+
+    records = [at(1, FILLER, None), at(2, FILLER, b"x"), at(3, None, None), at(4, NAME, ROW),
+               at(5, NAME, None, ("other", b"1"), (SIGNATURE, placed(5))),
+               at(6, NAME, None, (SIGNATURE, None)), at(7, NAME, None)]  # fmt: skip
+    changes, offsets, strangers = Judge([BY]).rows(records)
+    assert (changes, offsets) == ([(NAME, ROW), (NAME, None), (NAME, None)], [4, 5, 7])
+    assert [each.offset for each in strangers] == [2, 3, 6]
+
+
 def test_a_strangers_manifest_bars_nothing() -> None:
     judge = Judge([BY])
     assert judged(11, MANIFEST, placed(99) + ROW, judge) == "a stranger's"
@@ -155,8 +211,12 @@ def test_what_is_not_signed_counts_until_signatures_are_required() -> None:
 
 
 def test_without_a_secret_a_signed_row_is_neither_believed_nor_skipped() -> None:
-    with pytest.raises(UnknownFormat, match="BELFRY_HTTP_WORKER_SECRET"):
+    with pytest.raises(UnknownFormat) as told:
         judged(9, NAME, placed(9) + ROW, Judge())
+    assert str(told.value) == (
+        "The record at offset 9 of the changelog is signed, and there is no secret to judge it by:"
+        " give the BELFRY_HTTP_WORKER_SECRET of the workers."
+    )
     assert judged(9, NAME, ROW, Judge()) == ROW
     assert judged(9, NAME, None, Judge(), placed(9)) is None
 
@@ -228,5 +288,6 @@ def test_many_records_are_judged_as_each_of_them_is(
             assert (changes.pop(0), offsets.pop(0)) == ((each.key, row), each.offset)
         else:
             assert strangers.pop(0) is each
+    assert many.manifest_at == one.manifest_at
     assert (changes, offsets, strangers) == ([], [], [])
     assert one.manifest_at == many.manifest_at

@@ -44,6 +44,11 @@ def test_four_values_a_byte_are_repeated_and_five_are_not(kind: str, again: bool
         assert unsafe_reason(schema) == (None if nulls == most_nulls else REPEATS)
 
 
+def test_a_union_of_nothing_can_hold_nothing() -> None:
+    assert unsafe_reason(record("A", x=[])) is None
+    assert unsafe_reason(record("A", x=array([]))) is None
+
+
 def test_a_union_is_as_dense_as_its_densest_branch() -> None:
     for nulls, told in ((3, None), (4, REPEATS)):
         fields = {f"n{place}": "null" for place in range(nulls)}

@@ -194,3 +194,31 @@ def test_what_is_remembered_of_shapes_and_instants_has_a_bound(
         assert len(quick._uppers) <= 3
     assert quick._shapes
     assert quick._uppers
+
+
+def test_a_request_id_is_as_long_as_it_says() -> None:
+    """A size of 128 is one byte of two, however many bytes follow."""
+    encoded = body(**USUAL, request_id="x" * 63)
+    said = b"\x7e" + b"x" * 63
+    assert encoded.count(said) == 1
+    for size in (b"\x80", b"\x7c", b"\x82"):
+        for count in (62, 63, 64, 65):
+            assert not is_taken(encoded.replace(said, size + b"x" * count)) or count * 2 == size[0]
+
+
+@pytest.mark.parametrize("key", [b"", b"k", b"k" * 63])
+@pytest.mark.parametrize("schedule_id", ["", "i", "i" * 63])
+@pytest.mark.parametrize("tenant", ["", "t", "t" * 63])
+def test_what_most_requests_look_like_goes_the_quickest_way(
+    monkeypatch: pytest.MonkeyPatch, tenant: str, schedule_id: str, key: bytes
+) -> None:
+    def never(*_: object) -> None:
+        raise AssertionError("that is the longer way")
+
+    monkeypatch.setattr(quick, "_read_with_texts", never)
+    for size in (0, 1, 63, 64, 9_000):
+        given = {"tenant": tenant, "schedule_id": schedule_id, "key": key, "payload": b"p" * size}
+        assert is_taken(body(**given))
+        assert is_taken(body(**given, request_id="asked"))
+        behind_head = HEAD + body(**given)
+        assert read_plain(behind_head, len(HEAD)) == read_plain(body(**given), 0)

@@ -187,6 +187,13 @@ def test_a_key_that_goes_on_for_ever_ends_where_unpacking_does(
     endless = number(200) + b"\0\0\0" + number(1 << 40) + b"k" * 5_000
     with pytest.raises(Unreadable, match="it unpacks to more than 32000000 bytes"):
         read(endless, chunk=100)
+    # What ends with the last byte that may be unpacked was too long before.
+    monkeypatch.setattr(record_stream, "MOST_BYTES", 300)
+    with pytest.raises(Unreadable, match="the records end in the middle of one"):
+        read(endless[:301], chunk=100)
+    with pytest.raises(Unreadable, match="it unpacks to more than 32000000 bytes"):
+        read(endless[:500], chunk=100)
+    monkeypatch.setattr(record_stream, "MOST_BYTES", 1_000)
     # One that ends before is only longer than it says.
     with pytest.raises(Unreadable, match="the records end in the middle of one"):
         read(endless[:900], chunk=100)

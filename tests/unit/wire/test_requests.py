@@ -10,10 +10,12 @@ import pytest
 from belfry.schedules.rejections import Rejection
 from belfry.schedules.request import Request
 from belfry.wire import catalogue, framing
+from belfry.wire.bounds import UNCOUNTED_BYTES
 from belfry.wire.framing import VALUE_SCHEMA_ID
 from belfry.wire.quick import expand
 from belfry.wire.record import Headers, Origin, origin_headers
 from belfry.wire.requests import MOST_SCHEMAS, RequestReader
+from tests.unit.wire.test_bounds import zigzag
 
 T0 = 1_800_000_000_000
 GUID = bytes(range(16))
@@ -147,6 +149,29 @@ def test_a_value_above_the_limit_is_not_decoded(reader: RequestReader) -> None:
     assert found.code == "request_too_large"
 
 
+def test_a_kilobyte_is_decoded_whatever_it_holds_and_a_byte_more_is_counted(
+    reader: RequestReader,
+) -> None:
+    nulls = [{"name": name, "type": "null"} for name in "bc"]
+    dense = {"type": "record", "name": "D", "fields": [{"name": "a", "type": "boolean"}, *nulls]}
+    texts = [{"name": name, "type": "string"} for name in ("tenant", "schedule_id")]
+    many = {"name": "many", "type": {"type": "array", "items": dense}}
+    reader.learn(8, {**OURS, "fields": [*texts, many]})
+    for count in (UNCOUNTED_BYTES - 7, UNCOUNTED_BYTES - 6):
+        body = b"\2t\2s" + zigzag(count) + b"\1" * count + b"\0"
+        assert len(body) == UNCOUNTED_BYTES + (count == UNCOUNTED_BYTES - 6)
+        if len(body) == UNCOUNTED_BYTES:
+            assert read(reader, framing.prefix(8) + body)["schedule_id"] == "s"
+        else:
+            assert refusal(reader, framing.prefix(8) + body).code == "bad_fields"
+
+
+def test_what_has_no_frame_is_told_of_the_header_that_was_meant(reader: RequestReader) -> None:
+    found = refusal(reader, b"hello", [("mine", b"1"), ("belfry-att", b"1")])
+    assert (found.code, "did you mean belfry-at?" in found.reason) == ("unknown_header", True)
+    assert refusal(reader, b"hello", [("mine", b"1")]).code == "not_a_request"
+
+
 def test_unknown_ids_guids_and_fingerprints_are_told_apart(reader: RequestReader) -> None:
     assert refusal(reader, framing.prefix(8) + BODY).code == "unknown_schema_id"
     other: Headers = [(VALUE_SCHEMA_ID, b"\x01" + GUID[::-1])]
@@ -174,8 +199,11 @@ def test_what_is_read_without_a_schema_needs_none(reader: RequestReader) -> None
 def test_only_so_many_schemas_are_kept(reader: RequestReader) -> None:
     for number in range(10, 10 + MOST_SCHEMAS):
         reader.settle(number, Rejection("schema_unsafe", "It is recursive."))
+    reader.forget_oldest()
+    assert refusal(reader, framing.prefix(10) + BODY).code == "schema_unsafe"
     reader.learn(8, OURS)
     reader.forget_oldest()
+    assert refusal(reader, framing.prefix(10) + BODY).code == "unknown_schema_id"
     assert refusal(reader, framing.prefix(7) + BODY).code == "unknown_schema_id"
     assert refusal(reader, framing.prefix(9 + MOST_SCHEMAS) + BODY).code == "schema_unsafe"
     read(reader, framing.prefix(8) + BODY)

@@ -177,6 +177,22 @@ def test_what_contradicts_is_refused(given: tuple[str, bytes], code: str, said: 
     assert (found.code, said in found.reason) == (code, True), found
 
 
+def test_a_retry_behind_another_instant_contradicts_it_as_one_before_it_does() -> None:
+    found = refusal(*FIRED, ("belfry-in", b"5m"), RETRY)
+    assert (found.code, found.reason) == (
+        *("several_instants", "belfry-in and belfry-retry contradict: keep one."),
+    )
+    spent = refusal(*FIRED, RETRY, ("belfry-in", b"5m"), ("retry-attempt", b"999"))
+    assert spent.code == "several_instants"
+
+
+def test_of_two_ids_of_an_event_the_later_says_whose_it_is() -> None:
+    mine, made = ("ce_id", b"mine"), ("ce_id", FIRE)
+    *others, attempt = kept(request(*FIRED, RETRY))
+    assert kept(request(*FIRED, mine, made, RETRY)) == [*others, attempt]
+    assert kept(request(*FIRED, made, mine, RETRY)) == [*others, made, mine, attempt]
+
+
 def test_a_header_without_a_value_says_nothing() -> None:
     assert request(*FIRED, RETRY, ("belfry-retry", None)) == request(*FIRED, RETRY)
     assert request(*FIRED, RETRY, ("retry-attempt", None)) == request(*FIRED, RETRY)

@@ -16,6 +16,9 @@ TRACE, SPAN = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"  # pragma: 
         (f"00-{TRACE}-{SPAN}-00", False),
         (f"00-{TRACE}-{SPAN}-03", True),
         (f"00-{TRACE}-{SPAN}-02", False),
+        (f"00-{TRACE}-{SPAN}-0b", True),
+        (f"00-{TRACE}-{SPAN}-10", False),
+        (f"00-{TRACE}-{SPAN}-1f", True),
         (f"cc-{TRACE}-{SPAN}-01-what-the-future-adds", True),
     ],
 )

@@ -50,6 +50,7 @@ def test_as_many_headers_as_may_be_carried_stay() -> None:
         (bounded(headers(400_000)), "more than 1501"),
         # A producer may have given a header of that name itself.
         ([*headers(1_100), (CUT, b"mine")], "1101"),
+        ([*headers(1_499), (CUT, b"mine")], "1500"),
     ],
 )
 def test_too_many_headers_are_told_how_many_there_are(given: Headers, told: str | None) -> None:

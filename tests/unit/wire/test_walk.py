@@ -38,6 +38,11 @@ def text(size: int) -> bytes:
     return zigzag(size) + b"\xff" * size
 
 
+def record_with_array() -> dict[str, Any]:
+    fields = [{"name": "a", "type": "boolean"}, {"name": "more", "type": FLAGS}]
+    return {"type": "record", "name": "Held", "fields": fields}
+
+
 # Zero is written with a needless byte, too: a writer may.
 NUMBERS = [b"\x80\0", *(zigzag(each) for each in (0, -1, 1, 63, 64, -65, 8_192, 2**31 - 1))]
 TEXTS = [b"\x80\0", *(text(size) for size in (0, 1, 63, 64, 200))]
@@ -63,7 +68,10 @@ KINDS: dict[str, tuple[Any, list[bytes], int]] = {
         0,
     ),
     "optional": (["null", "long"], [b"\0", b"\2\x80\1"], 0),
-    "union of many": (BRANCHES, [zigzag(at) + b"\xff" * at for at in (0, 63, 64, 69)], 0),
+    "union of many": (
+        BRANCHES, [b"\x80\0", *(zigzag(at) + b"\xff" * at for at in (0, 63, 64, 69))], 0,
+    ),
+    "record with an array": (record_with_array(), [b"\1\4\1\1\0"], 2),
     "none": (FLAGS, [b"\0"], 0),
     "array": (FLAGS, [zigzag(3) + b"\1\1\1\0", b"\2\1\2\1\2\1\0", zigzag(-3) + b"\6\1\1\1\0"], 3),
     "map": ({"type": "map", "values": "long"}, [b"\4" + b"\2k\x80\1" + b"\2l\1" + b"\0"], 4),
@@ -103,6 +111,7 @@ ITEMS: dict[str, tuple[Any, bytes, int]] = {
     ),
     "optional record that is null": (["null", PAIR], b"\0", 3),
     "the larger of two": ([PAIR, "null"], b"\2", 3),
+    "record with an array of one": (record_with_array(), b"\1\2\1\0", 4),
     "array": (FLAGS, b"\0", 1),
     "array of one": (FLAGS, b"\2\1\0", 2),
     "map": ({"type": "map", "values": "boolean"}, b"\0", 1),
@@ -205,6 +214,7 @@ HELD: dict[str, tuple[list[Any], int]] = {
     "record, and again by its name": ([PAIR, "Pair"], 6),
     "the largest branch": ([["null", PAIR, "boolean"]], 3),
     "instant": ([{"type": "long", "logicalType": "timestamp-millis"}], 1),
+    "union of nothing": ([[]], 1),
 }
 
 

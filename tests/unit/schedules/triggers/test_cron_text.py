@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from belfry.schedules.rule import Rule
+from belfry.schedules.triggers import trigger_by
 from belfry.schedules.triggers.cron_spelling import normalized
 from belfry.schedules.triggers.cron_text import CronMistake, interval_of, read_cron
 from belfry.schedules.triggers.cron_words import words_of
@@ -61,3 +63,27 @@ def test_intervals_that_are_none(text: str) -> None:
 )  # fmt: skip
 def test_words(text: str, words: str) -> None:
     assert words_of(normalized(text)) == words
+
+
+@pytest.mark.parametrize(
+    ("text", "meant"),
+    [
+        ("0 9 * * FIR", "FRI"),
+        ("0 9 * JNU *", "JUN"),
+        ("0 9 * * MONDAY-FRIDAY", "MON-FRI"),
+        ("0 9 * SEPTEMBER *", "SEP"),
+        ("0 9 * * XYZ", None),
+    ],
+)
+def test_a_name_that_is_nearly_one_is_guessed(text: str, meant: str | None) -> None:
+    with pytest.raises(CronMistake) as told:
+        trigger_by(Rule("CRON", text))
+    assert str(told.value).endswith("MON#2 for the second Monday" if meant is None else "?")
+    assert meant is None or f"; did you mean {meant}?" in str(told.value)
+
+
+def test_an_expression_has_two_hundred_characters_at_most() -> None:
+    whole = "0 9 * * MON" + " " * 189
+    assert read_cron(whole) == read_cron("0 9 * * MON")
+    with pytest.raises(CronMistake, match="it has 201 characters; at most 200 are read"):
+        read_cron(whole + " ")

@@ -217,3 +217,19 @@ def test_an_interval_follows_new_zone_data(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(excepting, "zone", lambda _: zone("Europe/London"))
     assert every(15 * MINUTE).rederived_ms(six_ms, EVENING, EVENING) == six_ms + HOUR
     assert not every(15 * MINUTE).holds(six_ms)
+
+
+def test_what_is_left_out_begins_on_the_wall_of_its_own_time() -> None:
+    """Also some days after a clock has changed, and not before the change on its very day."""
+    left_out = LeftOut("* 1-9 * * *", zone("Europe/Paris"))
+    for day, begins in (
+        ("2026-03-28", "2026-03-28T01:00:00+01:00"),
+        ("2026-03-29", "2026-03-29T03:00:00+02:00"),
+        ("2026-03-30", "2026-03-30T01:00:00+02:00"),
+        ("2026-04-08", "2026-04-08T01:00:00+02:00"),
+        ("2026-10-26", "2026-10-26T01:00:00+01:00"),
+    ):
+        offset = begins[-6:]
+        at_ms = parse_instant(f"{day}T09:30:00.250{offset}")
+        assert left_out.begin_ms(at_ms) == parse_instant(begins)
+        assert left_out.holds(at_ms)
