@@ -16,6 +16,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Topic
 
 from belfry.client.decoding import Decoder
 from belfry.client.kafka import Cluster, headers_of
+from belfry.client.watermarks import watermarks
 from belfry.schedules.outcomes import Outcome
 
 BATCH: Final = 10_000
@@ -64,7 +65,7 @@ def _read(consumer: Consumer, since: TopicPartition, decoder: Decoder, found: Ca
     if start.offset < 0:
         # The topic has no record since then.
         return
-    _, end = consumer.get_watermark_offsets(since, TIMEOUT_S, cached=False)
+    _, end = watermarks(consumer, since, TIMEOUT_S)
     consumer.assign([start])
     reached = start.offset
     while reached < end:

@@ -24,6 +24,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Topic
 
 from belfry.client.errors import BelfryError, MissingTopic
 from belfry.client.kafka import Cluster
+from belfry.client.watermarks import watermarks
 from belfry.kafka.record_headers import proof_of
 from belfry.store.group_lookup import unsettled
 from belfry.store.layout.groups import GROUP_PREFIX
@@ -181,7 +182,7 @@ def _homes(cluster: Cluster, consumer: Consumer, changelog: str) -> int:
 def _log_end(cluster: Cluster, consumer: Consumer, place: TopicPartition) -> int:
     """The offset after the last record, whether an open transaction holds it back or not."""
     try:
-        return int(consumer.get_watermark_offsets(place, TIMEOUT_S, cached=False)[1])
+        return watermarks(consumer, place, TIMEOUT_S)[1]
     except KafkaException as error:
         raise cluster.unavailable(error.args[0], place.topic) from None
 
@@ -191,7 +192,7 @@ def _read(
 ) -> None:
     """Fold a partition up to `end`; HiddenChangelog where it cannot be read so far."""
     try:
-        low = consumer.get_watermark_offsets(place, TIMEOUT_S, cached=False)[0]
+        low = watermarks(consumer, place, TIMEOUT_S)[0]
         consumer.assign([TopicPartition(place.topic, place.partition, low)])
         reached, moved = low, monotonic()
         while reached < end:

@@ -28,6 +28,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, Topi
 from belfry.client.errors import Unavailable
 from belfry.client.faults import MOVING
 from belfry.client.kafka import NO_GROUP, REACH_S, RETRY_S, Cluster, flush
+from belfry.client.watermarks import watermarks
 from belfry.kafka.causes import cause_of
 from belfry.schedules.identity import partition_of
 from belfry.wire.policies import reason_header
@@ -80,7 +81,7 @@ def log_bounds(consumer: Consumer, topic: str, partition: int) -> tuple[int, int
     place, deadline = TopicPartition(topic, partition), monotonic() + REACH_S
     while True:
         try:
-            low, high = consumer.get_watermark_offsets(place, READ_S, cached=False)
+            low, high = watermarks(consumer, place, READ_S)
         except (KafkaException, TypeError) as error:
             # A topic that was created this moment has leaders that do not know it yet.
             code = error.args[0].code() if isinstance(error, KafkaException) else None

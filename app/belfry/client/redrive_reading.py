@@ -19,6 +19,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Topic
 from belfry.client.errors import Unavailable
 from belfry.client.kafka import Cluster, headers_of
 from belfry.client.redrive_source import Place, RedriveCount, RedriveSource, TooMuchToRedrive
+from belfry.client.watermarks import watermarks
 
 TIMEOUT_S: Final = 30.0
 # Waits so many seconds, and says whether to end now.
@@ -125,8 +126,7 @@ class RangeReader:
         looks = self._cluster.consumer(self._group, uncommitted=uncommitted)
         try:
             place = TopicPartition(self._source.topic, partition)
-            end: int = looks.get_watermark_offsets(place, TIMEOUT_S, cached=False)[1]
-            return end
+            return watermarks(looks, place, TIMEOUT_S)[1]
         finally:
             looks.close()
 

@@ -10,7 +10,7 @@ durations.  A text that cannot be read raises a ValueError whose sentence shows 
 
 The texts are those of RFC 3339 for instants and of ISO 8601 for durations, without the parts that
 have no fixed length; the short durations are like those of systemd.  Numbers are kept exact
-(`Fraction`) until they are rounded, so 0.1 s is 100 ms and not 101.
+until they are rounded, so 0.1 s is 100 ms and not 101.
 
 These functions are for doors: headers, HTTP, command line, client.  Behind a door an instant is a
 whole number of milliseconds since 1970-01-01T00:00:00Z.
@@ -78,7 +78,13 @@ def parse_instant(text: str) -> int:
         whole = datetime.fromisoformat(f"{date}T{clock}").replace(tzinfo=_zone(offset))
     except ValueError as error:
         raise ValueError(f"{text!r} is no instant: {error}. Give {INSTANT_EXAMPLES}.") from None
-    return (whole - _EPOCH) // _MILLISECOND + ceil(Fraction(fraction or 0) * 1000)
+    return (whole - _EPOCH) // _MILLISECOND + _milliseconds(fraction or ".")
+
+
+def _milliseconds(fraction: str) -> int:
+    """Milliseconds of a fraction of a second, such as ``.25``; a part of one counts as one."""
+    digits = fraction[1:]
+    return int(digits[:3].ljust(3, "0")) + bool(digits[3:].strip("0"))
 
 
 def _zone(offset: str) -> timezone:
