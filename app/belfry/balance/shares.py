@@ -69,7 +69,7 @@ def _give_to_able(owners: dict[int, str], members: Sequence[Member]) -> None:
 
 
 def _unweighted(member: Member) -> Member:
-    """The member with weight 1: a standby costs each worker the same, and spare ones as well."""
+    """The member with weight 1: standbys cost each worker the same, also a spare one (weight 0)."""
     return Member(member.name)
 
 

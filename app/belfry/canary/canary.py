@@ -148,7 +148,7 @@ class Canary:
             self._rows.write(self._producer, self._wrote_ms)
 
     def _begin(self) -> None:
-        """Begin to read an hour ago: fired events, and the rows of others."""
+        """Begin to read at an hour ago: fired events, and the rows of others."""
         producer = self._producer = self._producer or self._cluster.producer()
         consumer = self._cluster.consumer(self._group)
         self._began_ms = self._now_ms()

@@ -14,7 +14,7 @@ Where a partition only forwards, nothing is ever set aside.  So a deferred need 
 settled or refused: the lookup serves requests that come later.
 
 Thousands of needs may be deferred, and the partition's thread fires as well.  So a look at them
-takes the needs of waiting requests, and some of the others in turn.
+takes those that a lane's first request has and those under way, and some of the others in turn.
 """
 
 from __future__ import annotations

@@ -8,7 +8,9 @@ A step holds its events until they are committed, with the records made from the
 partitions have thousands of events due, each would hold a full step.  So a worker has room for four
 full steps.  If four steps hold some of it, a fifth has room only while all hold less than one full
 step.  A step asks for twice as much as the step before it has held, and for a quarter of a full one
-at least.  It gets that, or the rest of the room, if the rest is worth a transaction.
+at least.  It gets that, or the rest of the room, if the rest is worth a transaction.  While eight
+or more hold room or wait for some, it gets half a full step at most: each of them should have its
+turn before it has waited for two seconds.
 
 A partition that finds less waits for its turn, and is woken as others give room back.  It does not
 stand still meanwhile: its steps fire nothing and do everything else, because requests go on to
@@ -46,6 +48,9 @@ TOGETHER: Final = 4 * FULL
 # If so many steps hold room, another one has room only while all hold less than `OF_MANY`.
 FEW: Final = 4
 OF_MANY: Final = FULL
+# While so many hold room or wait for some, a share has at most `HALF`.
+CROWD: Final = 8
+HALF: Final = FULL // 2
 # A partition that finds less than this waits for more.
 WORTHWHILE: Final = FULL // 4
 # The share of a step that does not wait any longer.
@@ -109,8 +114,9 @@ class StepRoom:
     def _give(self) -> list[StepShare]:
         given = []
         while self._waiting and (left := self._left()) >= WORTHWHILE:
+            most = HALF if len(self._holders) + len(self._waiting) >= CROWD else FULL
             share = self._waiting.popleft()
-            share.parts = min(share.wants, left)
+            share.parts = min(share.wants, left, most)
             self.held += share.parts
             self._holders.add(share)
             self._given_s = machine.monotonic()

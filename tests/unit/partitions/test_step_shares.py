@@ -1,4 +1,4 @@
-"""Steps of all partitions hold four full ones together, or two; who waits for room has it soon."""
+"""Steps of all partitions hold four full ones together, or one; who waits for room has it soon."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ import pytest
 
 from belfry.kafka.outcome import Unknown
 from belfry.partitions.step_shares import (
+    CROWD,
     FEW,
     FULL,
+    HALF,
     LEAST,
     LONGEST_S,
     OF_MANY,
@@ -196,6 +198,59 @@ def test_nobody_waits_for_long_though_others_are_given_shares(clock: Clock) -> N
         pass
     last.ask()
     assert 0 < last.wait_s() <= TIMEOUT_S, "it is counted from when it asks anew"
+
+
+def test_all_of_a_crowd_have_their_turns_before_they_have_waited_for_long(clock: Clock) -> None:
+    """Twelve partitions always have more due than a step may hold; a full one fires for 0.25 s."""
+    room = StepRoom()
+    many, turns = Woken(room, 12), [0] * 12
+    many.ask()
+    at_work = [0, 1, 2, 3]
+    for _ in range(120):
+        number = at_work.pop(0)
+        share = many.shares[number]
+        clock.now_s += share.parts / FULL / 4
+        share.keep(share.parts / FULL)
+        with share:
+            pass
+        turns[number] += 1
+        share.ask()
+        at_work += many.woken
+        many.woken.clear()
+        assert all(each.parts or each.wait_s() for each in many.shares)
+    assert turns == [10] * 12
+    assert room.held == 4 * HALF
+
+
+def test_all_that_are_given_room_at_once_are_woken() -> None:
+    room = StepRoom()
+    eight = Woken(room, 8)
+    first, *others = eight.shares
+    first.wants = FULL
+    first.ask()
+    for share in others:
+        share.ask()
+    for share in others[:3]:
+        share.keep(0.01)
+    assert eight.woken == []
+    first.keep(0.01)
+    assert eight.woken == [4, 5, 6]
+    assert [share.parts for share in others[3:]] == [WORTHWHILE] * 3 + [0]
+
+
+def test_a_share_is_full_unless_a_crowd_wants_room() -> None:
+    room = StepRoom()
+    eight = Woken(room, CROWD)
+    assert eight.ask() == [FULL] * 4 + [0] * 4
+    for share in eight.shares[:5]:
+        with share:
+            pass
+    assert [share.parts for share in eight.shares[4:]] == [0, FULL, FULL, FULL]
+    many = Woken(StepRoom(), CROWD + 1)
+    many.ask()
+    with many.shares[0]:
+        pass
+    assert many.shares[4].parts == HALF
 
 
 def test_room_that_is_given_to_who_just_leaves_is_given_back() -> None:
