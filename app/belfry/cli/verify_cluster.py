@@ -33,7 +33,7 @@ from belfry.verification.findings import Breached, CheckCounts, Spot
 from belfry.verification.key_groups import MovingGroups
 from belfry.verification.move_check import MoveCheck, MovePass
 from belfry.verification.outputs import OutputVerifier
-from belfry.verification.overdue import OverdueSchedules, Suspect
+from belfry.verification.overdue import OverdueSchedules, Suspect, owed_until
 from belfry.verification.partition import PartitionVerifier
 from belfry.verification.standing import NEVER, Standing, seen_until
 
@@ -140,8 +140,8 @@ class ClusterVerifier:
 
     def _suspects(self, overdue_ms: int) -> list[Suspect]:
         """Schedules that should have fired so long before the end of the log, by the log's time."""
-        ends = [each.standing.last_ms for each in self._partitions.values()]
-        until_ms = max(ends, default=NEVER) - overdue_ms
+        standings = [each.standing for each in self._partitions.values()]
+        until_ms = owed_until(standings, overdue_ms)
         return self._overdue.suspects(self._partitions, until_ms, self._coverage)
 
     def _decide(self, came_by: int, suspects: list[Suspect]) -> None:

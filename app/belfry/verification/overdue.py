@@ -1,7 +1,7 @@
 """Schedules that were due, have not fired, and have no reason to wait that anybody could read.
 
 The log tells its own time: a transaction carries the broker's timestamp, so a schedule that was due
-well before the last one of all partitions should have fired by then.
+well before the last one of any partition should have fired by then.
 
     due, or asked for later      12:00:00
     end of the log               12:01:30     a minute later or more, and its row still waits
@@ -13,6 +13,15 @@ well before the last one of all partitions should have fired by then.
 
 Which partition stands still does not matter: one without an owner has no transactions any more, and
 others go on.  If no partition goes on, the log ends, and later instants are unknown.
+
+A belfry that nobody ran has not had that time. So a partition tells the time only once it has had
+owners for a minute without a pause (`Standing.owned_ms`):
+
+    epoch 3    12:00:00       the last transaction of all, and a schedule is due at 12:30
+               a night        nobody runs
+    epoch 4    08:00:00       partition 1 is back, and fires; partition 0 is being taken over
+               08:00:30       nothing is overdue: nobody had a minute for it
+               08:01:00       what partition 0 has not fired by now is overdue
 
 A schedule that was held back fires within seconds once its reason is gone. So a schedule is a
 *suspect* first, and a finding if it still waits at the end of the pass.
@@ -27,6 +36,7 @@ from belfry.verification.coverage import Coverage
 from belfry.verification.findings import Breach, Breached, CheckCounts, Spot
 from belfry.verification.key_groups import MovingGroups
 from belfry.verification.memory import Memory, Remembered
+from belfry.verification.standing import NEVER, Standing
 
 # Of one partition in one pass; the oldest are taken, and the others in a later pass.
 MOST_SUSPECTS: Final = 10_000
@@ -40,6 +50,16 @@ class Suspect(NamedTuple):
     partition: int
     name: int
     known: Remembered
+
+
+def owed_until(standings: Iterable[Standing], overdue_ms: int) -> int:
+    """What was due by this instant (epoch ms) should have fired by the end of the log.
+
+    It lies `overdue_ms` before the last transaction of a partition that has had owners for as long,
+    and is `NEVER` where no partition has.
+    """
+    told = (each for each in standings if each.last_ms - each.owned_ms >= overdue_ms)
+    return max((each.last_ms - overdue_ms for each in told), default=NEVER)
 
 
 class OverdueSchedules:

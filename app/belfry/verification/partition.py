@@ -141,9 +141,8 @@ class PartitionVerifier:
         else:
             self._pass_over(cut, recovered=recovered, elsewhere=elsewhere)
         self.findings += self._waiting.compare(cut, whole=whole, recovered=recovered)
-        standing.sealed, standing.manifest_at = cut.sealed, cut.last.offset
-        standing.last_ms = max(standing.last_ms, cut.last.timestamp_ms)
-        standing.next_offset = cut.last.offset + 1
+        standing.go_on(cut.sealed, cut.last.timestamp_ms)
+        standing.manifest_at, standing.next_offset = cut.last.offset, cut.last.offset + 1
         return True
 
     def _is_wrong(self, cut: Cut, judged: FiresJudged, changes: Sequence[Change]) -> bool:

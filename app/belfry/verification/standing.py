@@ -40,6 +40,8 @@ NEVER: Final = -1
 APART_MS: Final = 5_000
 # Requests of one transaction; a recovery may leave out more.
 MOST_TAKEN: Final = 100_000
+# A partition was left alone if its next owner's first transaction comes so long after the last one.
+LEFT_ALONE_MS: Final = 60_000
 
 
 @dataclass(slots=True)
@@ -54,7 +56,8 @@ class Standing:
     `ends` is how many transactions have an end that was not met yet, `trusted` the latest holes
     that were taken for ends, and that the log was not asked about (`wholeness.py`).
     `blind_until_ms` is the timestamp of the last transaction that could not be checked, `last_ms`
-    that of the last one of all.
+    that of the last one of all, and `owned_ms` that of the first one since the partition was left
+    alone (`NEVER`: not known, which counts as owned all the time).
     """
 
     next_offset: int = 0
@@ -70,6 +73,7 @@ class Standing:
     unread: bool = False
     blind_until_ms: int = NEVER
     last_ms: int = NEVER
+    owned_ms: int = NEVER
     read_ms: int = NEVER
     jobs: dict[str, tuple[str, int]] = field(default_factory=dict)
     ends: int = 0
@@ -78,6 +82,16 @@ class Standing:
     def pass_over(self, timestamp_ms: int) -> None:
         """A transaction of this instant (epoch ms) could not be checked."""
         self.blind_until_ms = timestamp_ms + APART_MS
+
+    def go_on(self, sealed: Sealed, timestamp_ms: int) -> None:
+        """The next transaction has this manifest, and lies there since this instant.
+
+        One owner may have nothing to do for hours, so a pause before another one counts alone.
+        """
+        another = self.sealed is None or self.sealed.epoch != sealed.epoch
+        if another and timestamp_ms - self.last_ms > LEFT_ALONE_MS:
+            self.owned_ms = timestamp_ms
+        self.sealed, self.last_ms = sealed, max(self.last_ms, timestamp_ms)
 
 
 def seen_until(hidden: Iterable[Standing]) -> int | None:

@@ -173,6 +173,7 @@ class Driver:
         self.source: list[SourceRecord] = []
         self.changelog: list[tuple[bytes, bytes | None]] = []
         self.rows = MemoryMap()
+        self.owner_epoch = 1
         self.engine = self.start(self.rows)
 
     def start(self, rows: MemoryMap) -> PartitionEngine:
@@ -240,7 +241,7 @@ class Driver:
 
     def end(self, now_ms: int, *, commit: bool = True) -> None:
         """Seal the step and commit it, or roll it back, which leaves all as it was counted."""
-        self.engine.seal(owner_epoch=1)
+        self.engine.seal(self.owner_epoch)
         if not commit:
             self.engine.aborted()
             assert counted(self.engine) == self.counted

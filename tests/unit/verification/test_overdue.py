@@ -16,6 +16,8 @@ from belfry.store.replay import Replay
 from belfry.store.schedules import ScheduleStore
 from belfry.verification.findings import Breach
 from belfry.verification.memory import Memory
+from belfry.verification.overdue import owed_until
+from belfry.verification.standing import LEFT_ALONE_MS, NEVER, Standing
 from tests.unit.engine.driver import FIRED, HOUR, T0
 from tests.unit.verification.trace import (
     MINUTE,
@@ -101,6 +103,71 @@ def test_a_tenant_that_is_held_may_wait(reason: dict[str, Any]) -> None:
     made = late(**reason)
     assert made.findings == []
     assert made.counts.held == 2
+
+
+def another_owner(driver: Recording, first_ms: int) -> None:
+    """Takes over, and has its first transaction at this instant: it fires nothing."""
+    driver.start(driver.rows)
+    driver.owner_epoch += 1
+    idle(driver, first_ms)
+
+
+def idle(driver: Recording, now_ms: int) -> None:
+    """A transaction that fires nothing of what is due."""
+    driver.ask(now_ms, schedule_id=f"at {now_ms}", at=now_ms + HOUR)
+    driver.step(now_ms, fire=False)
+
+
+def test_nothing_is_overdue_before_somebody_had_a_minute_for_it() -> None:
+    """Nobody ran for a night.
+
+    epoch 1   T0            the last transaction of all; `a` is due 5 ms later
+    epoch 2   a night on    the first one
+              a minute on   `a` could have fired by now
+    """
+    driver = Recording()
+    driver.ask(schedule_id="a", at=T0 + 5)
+    driver.step(T0)
+    morning = T0 + 9 * HOUR
+    another_owner(driver, morning)
+    idle(driver, morning + MINUTE - 1)
+    made = verified(driver.trace)
+    assert made.findings == []
+    idle(driver, morning + MINUTE)
+    made.round(driver.trace)
+    [found] = made.findings
+    assert found.breach is Breach.OVERDUE
+
+
+def test_an_owner_soon_behind_another_one_tells_the_time_as_if_it_were_the_same() -> None:
+    """Each owner ends within a minute, and none fires: that is no night."""
+    driver = Recording()
+    driver.ask(schedule_id="a", at=T0 + 5)
+    driver.step(T0)
+    another_owner(driver, T0 + LEFT_ALONE_MS)
+    assert verified(driver.trace).findings == []
+    another_owner(driver, T0 + LEFT_ALONE_MS + 5)
+    [found] = verified(driver.trace).findings
+    assert found.breach is Breach.OVERDUE
+
+
+def test_an_owner_may_have_nothing_to_do_for_a_night() -> None:
+    driver = Recording()
+    driver.ask(schedule_id="a", at=T0 + 5)
+    driver.step(T0)
+    idle(driver, T0 + 9 * HOUR)
+    [found] = verified(driver.trace).findings
+    assert found.breach is Breach.OVERDUE
+
+
+def test_time_is_told_by_the_partitions_that_had_owners_for_long_enough() -> None:
+    back = Standing(last_ms=T0 + MINUTE - 1, owned_ms=T0)
+    gone_on = Standing(last_ms=T0 - 7, owned_ms=T0 - HOUR)
+    assert owed_until([back, Standing()], MINUTE) == NEVER
+    assert owed_until([back, gone_on], MINUTE) == T0 - 7 - MINUTE
+    unknown = Standing(last_ms=T0)
+    assert owed_until([back, gone_on, unknown], MINUTE) == T0 - MINUTE
+    assert owed_until([back], MINUTE - 1) == T0
 
 
 def test_a_watermark_one_too_far_leaves_schedules_behind_that_are_found(

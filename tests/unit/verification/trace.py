@@ -14,7 +14,7 @@ from belfry.verification.findings import Breached, CheckCounts, Spot
 from belfry.verification.headers import fired_entry, identity_of
 from belfry.verification.memory import FiredEntry, Memory, Remembered, Stands, ToldFire
 from belfry.verification.outputs import OutputVerifier
-from belfry.verification.overdue import OverdueSchedules
+from belfry.verification.overdue import OverdueSchedules, owed_until
 from belfry.verification.partition import PartitionVerifier
 from belfry.verification.rows import Logged
 from belfry.verification.standing import Standing
@@ -256,7 +256,7 @@ class Verification:
     def look_for_overdue(self) -> None:
         """Look for what should have fired a minute before the end of the log."""
         judge = OverdueSchedules(self.memory, self.counts)
-        until_ms = self.standing.last_ms - MINUTE
+        until_ms = owed_until([self.standing], MINUTE)
         suspects = judge.suspects([CHANGELOG.partition], until_ms, self.coverage)
         suspects = judge.still(suspects, self.coverage)
         self.overdue_findings += judge.tell(CHANGELOG.topic, suspects)
