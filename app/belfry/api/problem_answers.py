@@ -19,7 +19,7 @@ from starlette.routing import Match
 
 from belfry.api.nearest import unknown_name
 from belfry.api.notes import note
-from belfry.api.problems import MEDIA_TYPE, Problem
+from belfry.api.problems import MEDIA_TYPE, Problem, with_head
 
 log = structlog.get_logger(__name__)
 
@@ -60,18 +60,16 @@ async def _refused(request: Request, error: Exception) -> Response:
 
 def _not_allowed(request: Request) -> Problem:
     """All methods that the path has: the framework names those of one route alone."""
-    allowed = sorted(
-        {
-            method
-            for routes in request.app.state.routers
-            for route in routes.routes
-            if route.matches(request.scope)[0] is not Match.NONE
-            for method in getattr(route, "methods", None) or ()
-        }
-    )
+    allowed = {
+        method
+        for routes in request.app.state.routers
+        for route in routes.routes
+        if route.matches(request.scope)[0] is not Match.NONE
+        for method in getattr(route, "methods", None) or ()
+    }
     # Addresses besides the routes of the API can be looked at: the page, its assets, this API's
     # document.
-    told = ", ".join(allowed or ["GET"])
+    told = ", ".join(with_head(allowed or {"GET"}))
     detail = f"{request.method} is not for {request.url.path}; allowed: {told}."
     status = HTTPStatus.METHOD_NOT_ALLOWED
     return Problem(status, detail, "method_not_allowed", {"allow": told})

@@ -29,7 +29,7 @@ from belfry.api.json.conditions import expected_version, must_be_new
 from belfry.api.json.credentials import warned
 from belfry.api.json.document import body_of, bulk_answer, problems, with_answer
 from belfry.api.json.schedule_answers import VerdictAnswer
-from belfry.api.problems import Problem
+from belfry.api.problems import Problem, with_head
 from belfry.api.routes.bulk import Charge, create_many, is_many
 from belfry.api.routes.callers import Callers
 from belfry.api.routes.dry_runs import DryRuns
@@ -98,9 +98,10 @@ def _only(method: str) -> Callable[[Request], Awaitable[None]]:
     """The handler of a reserved address, which takes this method alone."""
 
     async def refuse(request: Request) -> None:
-        detail = f"{request.method} is not for {request.url.path}; allowed: {method}."
+        told = ", ".join(with_head({method}))
+        detail = f"{request.method} is not for {request.url.path}; allowed: {told}."
         status = HTTPStatus.METHOD_NOT_ALLOWED
-        raise Problem(status, detail, "method_not_allowed", {"allow": method})
+        raise Problem(status, detail, "method_not_allowed", {"allow": told})
 
     return refuse
 
