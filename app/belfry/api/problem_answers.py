@@ -17,6 +17,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 from starlette.routing import Match
 
+from belfry.api.mistakes import told
 from belfry.api.nearest import unknown_name
 from belfry.api.notes import note
 from belfry.api.problems import MEDIA_TYPE, Problem, with_head
@@ -91,7 +92,7 @@ async def _invalid(request: Request, error: Exception) -> Response:
 def _message(found: Any, request: Request) -> str:
     """What is wrong with a parameter; for an unknown name the nearest known one."""
     known = _parameters(request) if found["type"] == "extra_forbidden" else []
-    return unknown_name(str(found["loc"][-1]), known, "parameter") if known else found["msg"]
+    return unknown_name(str(found["loc"][-1]), known, "parameter") if known else told(found)
 
 
 def _parameters(request: Request) -> list[str]:
