@@ -337,3 +337,27 @@ def test_a_request_from_a_tenants_own_topic_is_that_tenants_whatever_it_says() -
 def test_what_is_asked_by_headers_carries_the_records_key_and_value() -> None:
     found = request(AT, value=b"payload")
     assert (found["key"], found["payload"]) == (b"k", b"payload")
+
+
+@pytest.mark.parametrize("value", [b"hello", None])
+@pytest.mark.parametrize(
+    "tenant",
+    ["belfry_tenant", "Belfry-Tenant", "x-belfry-tenant", "X_BELFRY_TENANT", "belfry-tenent"],
+)
+def test_a_record_whose_headers_are_all_misspelt_is_told_so(
+    tenant: str, value: bytes | None
+) -> None:
+    """A null value would cancel by its key: what was to be a schedule of a tombstone."""
+    headers: Headers = [(tenant, b"demo"), ("belfry_id", b"a"), ("belfry_in", b"5m")]
+    found = RequestReader().read_whole((0, 1_800_000_000_000, b"demo/a", value, headers))
+    assert isinstance(found, Rejection)
+    assert found.code == "unknown_header"
+    assert f"Unknown header {tenant}; did you mean belfry-tenant?" in found.reason
+
+
+def test_headers_of_users_with_such_names_cancel_and_travel() -> None:
+    mine: Headers = [("belfry_colour", b"red"), ("x-belfry", b"1")]
+    cancel = RequestReader().read_whole((0, 1_800_000_000_000, b"demo/a", None, mine))
+    assert not isinstance(cancel, Rejection)
+    assert cancel["action"] == "CANCEL"
+    assert [each["name"] for each in request(AT, ("belfry_at", b"1"))["headers"]] == ["belfry_at"]
