@@ -110,10 +110,23 @@ def misspelt_header(headers: Headers | None) -> Rejection | None:
     """Refuse headers of which one may be a misspelt one of belfry's, or None.
 
     It is asked of records that hold no request otherwise: there nothing else can have been meant.
-    So a name counts too that is belfry's but for case, underscores or a leading `x-`.
     """
-    close = (_unknown(name) for name, _ in headers or () if _plain(name) in PROTOCOL)
-    return unknown_header(headers) or next(close, None)
+    return unknown_header(headers) or respelt_header(headers)
+
+
+def respelt_header(headers: Headers | None) -> Rejection | None:
+    """Refuse headers of which one is belfry's but for case, underscores or a leading `x-`, or None.
+
+    A null says nothing (`speaks_protocol`): who makes headers of columns has them.
+    """
+    return next(
+        (
+            _unknown(name)
+            for name, given in headers or ()
+            if given is not None and name not in PROTOCOL and _plain(name) in PROTOCOL
+        ),
+        None,
+    )
 
 
 def _plain(name: str) -> str:

@@ -31,7 +31,7 @@ from belfry.schedules.rejections import Rejection
 from belfry.schedules.request import PlainRequest, Request
 from belfry.wire import catalogue, framing
 from belfry.wire.bounds import UNCOUNTED_BYTES
-from belfry.wire.headers import misspelt_header, read_headers, speaks_protocol
+from belfry.wire.headers import misspelt_header, read_headers, respelt_header, speaks_protocol
 from belfry.wire.quick import read_plain
 from belfry.wire.readings import (
     NAME,
@@ -42,7 +42,7 @@ from belfry.wire.readings import (
     refusal_of,
     shown,
 )
-from belfry.wire.record import SourceRecord, stamp_of
+from belfry.wire.record import Headers, SourceRecord, stamp_of
 from belfry.wire.safety import MAX_VALUE_BYTES
 from belfry.wire.unframed import not_a_request
 from belfry.wire.unread import refused_unread, too_many
@@ -151,7 +151,7 @@ class RequestReader:
         if headers and speaks_protocol(headers):
             return read_headers(record)
         if value is None:
-            return misspelt_header(headers) or _cancel(key)
+            return _null(key, headers)
         if len(value) > MAX_VALUE_BYTES:
             return Rejection(
                 "request_too_large",
@@ -214,6 +214,18 @@ def _needed(record: SourceRecord) -> Reference | None:
         return None
     frame = framing.read_frame(value, headers)
     return frame.reference if frame.kind in _REGISTERED else None
+
+
+def _null(key: bytes | None, headers: Headers | None) -> Request | Rejection:
+    """The cancel that a null value means, unless its headers were to say something else.
+
+    A name of belfry's that it does not know is left to the engine, which refuses the cancel under
+    the names in its key.
+    """
+    found = _cancel(key)
+    if isinstance(found, Rejection):
+        return misspelt_header(headers) or found
+    return respelt_header(headers) or found
 
 
 def _cancel(key: bytes | None) -> Request | Rejection:

@@ -342,7 +342,7 @@ def test_what_is_asked_by_headers_carries_the_records_key_and_value() -> None:
 @pytest.mark.parametrize("value", [b"hello", None])
 @pytest.mark.parametrize(
     "tenant",
-    ["belfry_tenant", "Belfry-Tenant", "x-belfry-tenant", "X_BELFRY_TENANT", "belfry-tenent"],
+    ["belfry_tenant", "Belfry-Tenant", "x-belfry-tenant", "X_BELFRY_TENANT"],
 )
 def test_a_record_whose_headers_are_all_misspelt_is_told_so(
     tenant: str, value: bytes | None
@@ -361,3 +361,17 @@ def test_headers_of_users_with_such_names_cancel_and_travel() -> None:
     assert not isinstance(cancel, Rejection)
     assert cancel["action"] == "CANCEL"
     assert [each["name"] for each in request(AT, ("belfry_at", b"1"))["headers"]] == ["belfry_at"]
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["belfry-tenant", "belfry_tenant", "X-Belfry-In", "traceparent", "X-B3-TraceId", "ce_type",
+     "content-type", "__connect.errors.topic", "__TypeId__", "belfry-origin-later", *TRAVELLING],
+)  # fmt: skip
+def test_headers_that_say_nothing_of_a_schedule_let_a_null_value_cancel(name: str) -> None:
+    """Who makes headers of columns has one for each column, a null where it says nothing."""
+    given = None if "tenant" in name or "In" in name else b"1"
+    record = (0, 1_800_000_000_000, b"demo/a", None, [(name, given)])
+    cancel = RequestReader().read_whole(record)
+    assert not isinstance(cancel, Rejection)
+    assert (cancel["action"], cancel["tenant"], cancel["schedule_id"]) == ("CANCEL", "demo", "a")
