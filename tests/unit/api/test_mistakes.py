@@ -90,9 +90,45 @@ def test_a_field_that_the_address_says(kind: type[BaseModel], name: str, why: st
         ("/v1/tenants/t/schedules?limit=x", "query.limit: 'x' is no whole number, such as 3"),
         ("/v1/tenants/t/schedules?state=x", "query.state: 'x' is not allowed: PENDING, "),
         ("/v1/tenants/t/schedules?due_from=x", f"query.due_from: 'x' {INSTANT}"),
+        (
+            "/v1/tenants/t/schedules?limit=5&limit=9",
+            "query.limit: limit is given 2 times, and takes",
+        ),
+        ("/v1/tenants/t/history?from=1&from=1", "query.from: from is given 2 times, and takes one"),
+        ("/v1/tenants/t/schedules?limti=5&limti=9", "query.limti: unknown parameter 'limti'; did"),
+        ("/v1/tenants/t/schedules?due_from=2&due_until=1", "query: due_from is after due_until"),
+        ("/v1/tenants/t/counts?due_from=2&due_until=1", "query: due_from is after due_until"),
         ("/v1/tenants/a..b/schedules", "path.tenant: Tenant 'a..b' is not allowed: 1-100 of"),
     ],
 )
 def test_a_parameter_that_does_not_fit(app: FastAPI, path: str, message: str) -> None:
     client = TestClient(app, base_url="http://127.0.0.1:8700")
     assert client.get(path).json()["detail"].startswith(message)
+
+
+@pytest.mark.parametrize(
+    "path", ["schedules?due_from=1&due_until=1", "schedules/a/history?outcome=FIRED&outcome=MISSED"]
+)
+def test_an_empty_range_and_a_list_are_no_mistakes(app: FastAPI, path: str) -> None:
+    """The worker behind it has just begun: it is asked."""
+    client = TestClient(app, base_url="http://127.0.0.1:8700")
+    assert client.get(f"/v1/tenants/t/{path}").status_code == 503
+
+
+@pytest.mark.parametrize(
+    ("named", "status", "detail"),
+    [
+        ({"schedule_id": "order/1", "tenant": "t"}, 503, ""),
+        ({"schedule_id": None}, 503, ""),
+        ({"schedule_id": "order/2"}, 422, "schedule_id: the body says 'order/2', and the address"),
+        ({"tenant": "T"}, 422, "tenant: the body says 'T', and the address 't': leave it out"),
+        ({"schedule_id": 1}, 422, "schedule_id: 1 is no text"),
+    ],
+)
+def test_a_body_may_name_what_the_address_names(
+    app: FastAPI, named: dict[str, Any], status: int, detail: str
+) -> None:
+    client = TestClient(app, base_url="http://127.0.0.1:8700")
+    answer = client.put("/v1/tenants/t/schedules/order%2F1", json={"delay_ms": 1, **named})
+    assert answer.status_code == status
+    assert answer.json()["detail"].startswith(detail)
