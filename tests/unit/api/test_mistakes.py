@@ -94,6 +94,7 @@ def test_a_field_that_the_address_says(kind: type[BaseModel], name: str, why: st
             "/v1/tenants/t/schedules?limit=5&limit=9",
             "query.limit: limit is given 2 times, and takes",
         ),
+        ("/v1/tenants/t/counts?due_from=1&due_from=2", "query.due_from: due_from is given 2 times"),
         ("/v1/tenants/t/history?from=1&from=1", "query.from: from is given 2 times, and takes one"),
         ("/v1/tenants/t/schedules?limti=5&limti=9", "query.limti: unknown parameter 'limti'; did"),
         ("/v1/tenants/t/schedules?due_from=2&due_until=1", "query: due_from is after due_until"),

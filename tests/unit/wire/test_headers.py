@@ -355,6 +355,17 @@ def test_a_record_whose_headers_are_all_misspelt_is_told_so(
     assert f"Unknown header {tenant}; did you mean belfry-tenant?" in found.reason
 
 
+@pytest.mark.parametrize(
+    ("key", "code"), [(b"orders", "unknown_header"), (None, "unknown_header"), (b"demo/a", None)]
+)
+def test_a_misspelt_header_of_a_null_value_is_told_at_once_where_its_key_names_nobody(
+    key: bytes | None, code: str | None
+) -> None:
+    """Else the engine refuses the cancel, under the names in the key."""
+    found = RequestReader().read_whole((0, 1, key, None, [("belfry-tenent", b"demo")]))
+    assert (found.code if isinstance(found, Rejection) else None) == code
+
+
 def test_headers_of_users_with_such_names_cancel_and_travel() -> None:
     mine: Headers = [("belfry_colour", b"red"), ("x-belfry", b"1")]
     cancel = RequestReader().read_whole((0, 1_800_000_000_000, b"demo/a", None, mine))
