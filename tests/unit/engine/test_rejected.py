@@ -388,9 +388,6 @@ def test_an_avro_request_with_an_unknown_header_has_its_record() -> None:
     driver.send(request(at=T0 + 5, request_id="r"), None, [("belfry-timezon", b"UTC")])
     (told,) = driver.step(T0).effects.lifecycle
     assert (told.request_id, told.code) == ("r", "unknown_header")
-    driver.send(None, b"demo/a", [("belfry-acton", b"UPSERT")])
-    (told,) = driver.step(T0).effects.lifecycle
-    assert (told.tenant, told.schedule_id, told.code) == ("demo", "a", "unknown_header")
 
 
 @pytest.mark.parametrize("request_id", ["", "r" * 2_000])
