@@ -18,7 +18,7 @@ READ, SCHEDULE, ADMIN, OPERATE = range(4)
 T: Final = "/v1/tenants/{tenant}"
 S: Final = T + "/schedules/a"
 # What each asks for, and the least role that may.
-ROUTES: Final = {
+ROUTES = {
     ("GET", "/v1/cluster"): READ,
     ("GET", "/v1/tenants"): READ,
     ("POST", "/v1/preview"): READ,
@@ -47,6 +47,8 @@ ROUTES: Final = {
     ("POST", S + "/dry-run"): SCHEDULE,
     ("POST", S + "/ack?fire_id=" + "0" * 32): SCHEDULE,
 }
+# Who may look at all of it may ask for its head.
+ROUTES |= {("HEAD", path): least for (method, path), least in ROUTES.items() if method == "GET"}
 # Keys by their names: role, tenants, and the instant from which they are worth nothing.
 KEYS: Final[dict[str, dict[str, Any]]] = {
     "reader": {"role": "read", "tenants": ["orders"]},

@@ -75,7 +75,7 @@ def bodies() -> Input:
     create, put = door.function("POST", SCHEDULES), door.function("PUT", SCHEDULE)
     show = door.function("POST", PREVIEW)
     functions: tuple[Route, ...] = (
-        lambda request: create(request, OWN, ChangeQuery(), CALLER),
+        lambda request: create(request, OWN, ChangeQuery(), Conditions(), CALLER),
         lambda request: put(request, OWN, "a", ChangeQuery(), Conditions(), CALLER),
         lambda request: show(request, CALLER),
     )

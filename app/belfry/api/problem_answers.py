@@ -17,9 +17,10 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 from starlette.routing import Match
 
+from belfry.api.mistakes import told
 from belfry.api.nearest import unknown_name
 from belfry.api.notes import note
-from belfry.api.problems import MEDIA_TYPE, Problem
+from belfry.api.problems import MEDIA_TYPE, Problem, with_head
 
 log = structlog.get_logger(__name__)
 
@@ -60,18 +61,16 @@ async def _refused(request: Request, error: Exception) -> Response:
 
 def _not_allowed(request: Request) -> Problem:
     """All methods that the path has: the framework names those of one route alone."""
-    allowed = sorted(
-        {
-            method
-            for routes in request.app.state.routers
-            for route in routes.routes
-            if route.matches(request.scope)[0] is not Match.NONE
-            for method in getattr(route, "methods", None) or ()
-        }
-    )
+    allowed = {
+        method
+        for routes in request.app.state.routers
+        for route in routes.routes
+        if route.matches(request.scope)[0] is not Match.NONE
+        for method in getattr(route, "methods", None) or ()
+    }
     # Addresses besides the routes of the API can be looked at: the page, its assets, this API's
     # document.
-    told = ", ".join(allowed or ["GET"])
+    told = ", ".join(with_head(allowed or {"GET"}))
     detail = f"{request.method} is not for {request.url.path}; allowed: {told}."
     status = HTTPStatus.METHOD_NOT_ALLOWED
     return Problem(status, detail, "method_not_allowed", {"allow": told})
@@ -93,7 +92,7 @@ async def _invalid(request: Request, error: Exception) -> Response:
 def _message(found: Any, request: Request) -> str:
     """What is wrong with a parameter; for an unknown name the nearest known one."""
     known = _parameters(request) if found["type"] == "extra_forbidden" else []
-    return unknown_name(str(found["loc"][-1]), known, "parameter") if known else found["msg"]
+    return unknown_name(str(found["loc"][-1]), known, "parameter") if known else told(found)
 
 
 def _parameters(request: Request) -> list[str]:

@@ -16,7 +16,7 @@ wrong.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from http import HTTPStatus
 from typing import Any, Final
 
@@ -69,3 +69,9 @@ class ProblemAnswer(BaseModel):
     detail: str
     instance: str
     code: str = Field(description="Stable, for programs.")
+
+
+def with_head(methods: Iterable[str]) -> list[str]:
+    """Names of methods in their order, with HEAD where GET is among them."""
+    found = set(methods)
+    return sorted(found | {"HEAD"} if "GET" in found else found)

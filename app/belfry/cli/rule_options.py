@@ -51,7 +51,7 @@ Misfire = Annotated[
         parser=_misfire,
         metavar="POLICY",
         help="Occurrences later than --max-lateness: FIRE_ONCE (the latest of them), FIRE_ALL or"
-        " SKIP.  [default: the tenant's, else FIRE_ONCE]",
+        " SKIP.  [default: the tenant's, else FIRE_ONCE, and SKIP for what fires once]",
         rich_help_panel=RULE,
     ),
 ]

@@ -58,6 +58,12 @@ def unexpected(expected: int, asked: Asked) -> Reply | None:
     """
     generation, version = expected_in(expected)
     there = 0 if asked.generation is None else generation_of(asked.generation)
+    if version and not asked.version:
+        code = "wrong_generation" if generation else "wrong_version"
+        reason = (
+            f"expected_version is {version}, but no schedule has this id: leave it out to make one."
+        )
+        return Reply(Outcome.CONFLICT, asked.version, None, code, reason)
     if generation and generation != there:
         reason = (
             f"expected_version is {version} of generation {generation}, but the schedule of this id"

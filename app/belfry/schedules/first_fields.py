@@ -134,7 +134,7 @@ BOUNDS: Final = (
         name="misfire",
         form=Form.SYMBOL,
         doc="What becomes of occurrences later than max_lateness_ms; null takes the tenant's, else"
-        " FIRE_ONCE.",
+        " FIRE_ONCE for recurring schedules and SKIP for one-shots.",
         symbols=POLICIES[1:],
         header="belfry-misfire",
         flag="--misfire",

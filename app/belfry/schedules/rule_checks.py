@@ -54,8 +54,23 @@ def when_problem(request: Request, now_ms: int) -> Rejection | None:
         )
     found = kind.problem(request, now_ms)
     if found is not None:
-        return found
+        return _of_another_kind(request, found)
     return recurring_problem(request, now_ms) if kind.recurs else one_shot_problem(request)
+
+
+def _of_another_kind(request: Request, found: Rejection) -> Rejection:
+    """The rejection of a request without its kind's field, with the kind whose field it has.
+
+    A producer that leaves `kind` out has sent `AT`.
+    """
+    if request[KINDS[request["kind"]].field.name] is not None:  # type: ignore[literal-required]
+        return found
+    for name, kind in KINDS.items():
+        field = kind.field.name
+        if request[field] is not None:  # type: ignore[literal-required]
+            hint = f"The request has {field}: set `kind` to {name} if that says when."
+            return Rejection(found.code, f"{found.reason} {hint}")
+    return found
 
 
 def recurring_problem(request: Request, now_ms: int) -> Rejection | None:

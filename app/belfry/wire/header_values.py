@@ -90,6 +90,16 @@ def _check_text(given: object) -> None:
         given.encode()
 
 
+def parse_zone(text: str) -> str:
+    """The name of a time zone; ValueError for an empty one, which comes of a variable not set."""
+    if not text:
+        raise ValueError(
+            "'' is no time zone: give an IANA name such as Europe/Paris, or leave the header out,"
+            " which is UTC."
+        )
+    return text
+
+
 _BY_FORM: Final[dict[Form, Callable[[str], Any]]] = {
     Form.TEXT: str,
     Form.SYMBOL: str,
@@ -99,10 +109,12 @@ _BY_FORM: Final[dict[Form, Callable[[str], Any]]] = {
     Form.FLAG: parse_flag,
     Form.TARGETS: parse_targets,
 }
+ZONE: Final = "belfry-timezone"
 # The reader of each header of a field, and of the header that puts a record back.
 READERS: Final = {
     **{field.header: _BY_FORM[field.form] for field in FIELDS.values() if field.header},
     RETRY: parse_retry_rule,
+    ZONE: parse_zone,
 }
 
 

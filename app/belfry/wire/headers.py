@@ -106,6 +106,34 @@ def unknown_header(headers: Headers | None) -> Rejection | None:
     return next((_unknown(name) for name, _ in headers or () if _is_unknown(name)), None)
 
 
+def misspelt_header(headers: Headers | None) -> Rejection | None:
+    """Refuse headers of which one may be a misspelt one of belfry's, or None.
+
+    It is asked of records that hold no request otherwise: there nothing else can have been meant.
+    """
+    return unknown_header(headers) or respelt_header(headers)
+
+
+def respelt_header(headers: Headers | None) -> Rejection | None:
+    """Refuse headers of which one is belfry's but for case, underscores or a leading `x-`, or None.
+
+    A null says nothing (`speaks_protocol`): who makes headers of columns has them.
+    """
+    return next(
+        (
+            _unknown(name)
+            for name, given in headers or ()
+            if given is not None and name not in PROTOCOL and _plain(name) in PROTOCOL
+        ),
+        None,
+    )
+
+
+def _plain(name: str) -> str:
+    """A name as belfry would spell it."""
+    return name.lower().replace("_", "-").removeprefix("x-")
+
+
 def asked_by(record: SourceRecord) -> Request | None:
     """The tenant, schedule and request id, as far as the headers of a refused record have them.
 
@@ -202,7 +230,7 @@ def _is_unknown(name: str) -> bool:
 
 def _unknown(name: str) -> Rejection:
     """Refuse a header that may be a misspelt field."""
-    given = name.lower().removeprefix(PREFIX).replace("_", "-")
+    given = _plain(name).removeprefix(PREFIX)
     names = [each.removeprefix(PREFIX) for each in sorted(PROTOCOL)]
     close = [_ELSEWHERE[given]] if given in _ELSEWHERE else get_close_matches(given[:100], names, 1)
     nearest = PREFIX + close[0].removeprefix(PREFIX) if close else ""

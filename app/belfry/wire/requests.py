@@ -31,7 +31,7 @@ from belfry.schedules.rejections import Rejection
 from belfry.schedules.request import PlainRequest, Request
 from belfry.wire import catalogue, framing
 from belfry.wire.bounds import UNCOUNTED_BYTES
-from belfry.wire.headers import read_headers, speaks_protocol, unknown_header
+from belfry.wire.headers import misspelt_header, read_headers, respelt_header, speaks_protocol
 from belfry.wire.quick import read_plain
 from belfry.wire.readings import (
     NAME,
@@ -42,8 +42,9 @@ from belfry.wire.readings import (
     refusal_of,
     shown,
 )
-from belfry.wire.record import SourceRecord, stamp_of
+from belfry.wire.record import Headers, SourceRecord, stamp_of
 from belfry.wire.safety import MAX_VALUE_BYTES
+from belfry.wire.unframed import not_a_request
 from belfry.wire.unread import refused_unread, too_many
 
 MOST_SCHEMAS: Final = 1_000
@@ -150,7 +151,7 @@ class RequestReader:
         if headers and speaks_protocol(headers):
             return read_headers(record)
         if value is None:
-            return _cancel(key)
+            return _null(key, headers)
         if len(value) > MAX_VALUE_BYTES:
             return Rejection(
                 "request_too_large",
@@ -159,11 +160,7 @@ class RequestReader:
             )
         frame = framing.read_frame(value, headers)
         if frame.kind is framing.FrameKind.UNFRAMED:
-            return unknown_header(headers) or Rejection(
-                "not_a_request",
-                f"The value starts with {value[:4].hex()!r}: neither Confluent's prefix (00), nor"
-                " single-object Avro (c301), nor are there belfry headers.",
-            )
+            return not_a_request(value, headers)
         return self._decode(frame.reference, frame.body)
 
     def _decode(self, reference: Reference, body: bytes) -> Request | Rejection:
@@ -218,6 +215,18 @@ def _needed(record: SourceRecord) -> Reference | None:
         return None
     frame = framing.read_frame(value, headers)
     return frame.reference if frame.kind in _REGISTERED else None
+
+
+def _null(key: bytes | None, headers: Headers | None) -> Request | Rejection:
+    """The cancel that a null value means, unless its headers were to say something else.
+
+    A name of belfry's that it does not know is left to the engine, which refuses the cancel under
+    the names in its key.
+    """
+    found = _cancel(key)
+    if isinstance(found, Rejection):
+        return misspelt_header(headers) or found
+    return respelt_header(headers) or found
 
 
 def _cancel(key: bytes | None) -> Request | Rejection:

@@ -201,13 +201,13 @@ def test_the_fake_is_a_worker_view(worker: Any) -> None:
 @pytest.mark.parametrize(
     ("method", "path", "allowed"),
     [
-        ("PATCH", "/v1/tenants/t/schedules/a", "DELETE, GET, PUT"),
-        ("DELETE", "/v1/tenants/t/schedules", "GET, POST"),
+        ("PATCH", "/v1/tenants/t/schedules/a", "DELETE, GET, HEAD, PUT"),
+        ("DELETE", "/v1/tenants/t/schedules", "GET, HEAD, POST"),
         ("PUT", "/v1/tenants/t/schedules/a/pause", "POST"),
-        ("DELETE", "/v1/tenants/t/schedules/a/history", "GET"),
-        ("POST", "/v1/cluster", "GET"),
-        ("POST", "/", "GET"),
-        ("POST", "/console/page.js", "GET"),
+        ("DELETE", "/v1/tenants/t/schedules/a/history", "GET, HEAD"),
+        ("POST", "/v1/cluster", "GET, HEAD"),
+        ("POST", "/", "GET, HEAD"),
+        ("POST", "/console/page.js", "GET, HEAD"),
     ],
 )
 def test_a_method_that_is_not_there_is_told_which_are(
@@ -217,6 +217,21 @@ def test_a_method_that_is_not_there_is_told_which_are(
     assert is_problem(answer, 405)
     assert answer.headers["allow"] == allowed
     assert answer.json()["code"] == "method_not_allowed"
+
+
+@pytest.mark.parametrize(
+    "path", ["/", "/healthz/live", "/healthz/ready", "/metrics", "/v1/cluster", "/openapi.json"]
+)
+def test_what_can_be_read_can_be_asked_for_its_head(client: TestClient, path: str) -> None:
+    whole, head = client.get(path), client.head(path)
+    assert head.status_code == whole.status_code
+    assert head.headers["content-type"] == whole.headers["content-type"]
+    assert head.content == b""
+
+
+def test_what_cannot_be_read_has_no_head(client: TestClient) -> None:
+    answer = client.head("/v1/preview")
+    assert (answer.status_code, answer.headers["allow"], answer.content) == (405, "POST", b"")
 
 
 def test_a_worker_that_starts_says_so(client: TestClient) -> None:

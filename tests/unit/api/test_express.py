@@ -69,12 +69,20 @@ class Desk:
 
     async def ask(self, fields: dict[str, Any], home: int, _timeout_s: float) -> Verdict:
         known = fields["schedule_id"] == "old"
+        wrong = fields["expected_version"] not in (None, int(known))
+        if wrong:
+            return Verdict(
+                *(fields["tenant"], fields["schedule_id"], Outcome.CONFLICT),
+                fields["request_id"],
+                code="wrong_version",
+            )
         return Verdict(
             fields["tenant"],
             fields["schedule_id"],
             Outcome.CONFLICT if known else Outcome.ACCEPTED,
             fields["request_id"],
             version=1,
+            code="exists" if known else None,
             reason="There is another one of this id." if known else None,
             source_partition=home,
             source_offset=3,
@@ -151,6 +159,16 @@ def test_a_read_by_either_way(keyed: FastAPI, path: str, key: str | None, status
         (json.dumps(LATER) + "\n{}\n", {"content-type": "application/x-ndjson"}, 200),
         (json.dumps(LATER), {"authorization": f"Bearer {READER}"}, 403),
         ("x" * 1_200_000, {}, 413),
+        (json.dumps(LATER), {"if-match": '"3"'}, 412),
+        (json.dumps(LATER), {"if-match": "x"}, 422),
+        (json.dumps(LATER), {"if-none-match": "*"}, 201),
+        (json.dumps(LATER), {"if-none-match": '"3"'}, 422),
+        (json.dumps({**LATER, "schedule_id": "old"}), {"if-match": '"1"'}, 409),
+        (
+            json.dumps(LATER),
+            {"content-type": "application/x-ndjson", "if-match": '"3"'},
+            422,
+        ),
     ],
 )
 def test_a_write_by_either_way(
@@ -244,7 +262,6 @@ def test_a_line_with_a_number_beyond_64_bits_takes_no_other_with_it(keyed: FastA
     assert "payload_json" in answer.text
 
 
-ALL = "belfry_" + "a" * 43
 TARGET = {
     "url": "https://h.example/p?token=x",
     "headers": [{"name": "Authorization", "value": "Bearer secret"}],
@@ -339,57 +356,3 @@ def rule_with(target: dict[str, Any]) -> bytes:
     """The rule of a one-shot that is posted to a target, as it lies in its row."""
     fields: Any = {**EMPTY, "kind": "AT", "http_targets": [record_of(target)]}
     return encode_rule(rule_of(fields))
-
-
-@pytest.fixture
-def told() -> TestClient:
-    entries = [
-        {"name": "reader", "sha256": digest(READER), "tenants": ["orders"]},
-        {"name": "all", "sha256": digest(ALL), "tenants": ["*"]},
-    ]
-    gate = Gate([ApiKeys(json.dumps(entries), None, lambda: float(NOW_MS))])
-    parts = ApiDependencies(gate, (), lambda: float(NOW_MS))
-    worker = FakeWorker()
-    worker.state.warnings.append("webhook hosts do not answer: hooks.shop.example")
-    worker.state.problems.append("it waits for the topic of tenant shop")
-    app = create_app(worker, Metrics(CollectorRegistry()), (), parts)
-    return TestClient(app, base_url="http://127.0.0.1:8700")
-
-
-def test_a_key_of_one_tenant_is_not_told_how_busy_others_are(told: TestClient) -> None:
-    (bound,) = told.get("/v1/cluster", headers={"authorization": f"Bearer {READER}"}).json()[
-        "workers"
-    ]
-    (whole,) = told.get("/v1/cluster", headers={"authorization": f"Bearer {ALL}"}).json()["workers"]
-    assert (whole["pending"], whole["partitions"][0]["pending"]) == (5, 5)
-    assert whole["partitions"][0]["oldest_due_at"] is not None
-    assert (bound["pending"], bound["fired"]) == (None, None)
-    (partition,) = bound["partitions"]
-    assert {name for name, value in partition.items() if value is not None} == {
-        "partition",
-        "state",
-    }
-    assert (bound["ready"], bound["worker_id"]) == (whole["ready"], whole["worker_id"])
-    assert (len(whole["warnings"]), len(whole["problems"])) == (1, 1)
-    assert (bound["warnings"], bound["problems"]) == ([], [])
-
-
-@pytest.mark.parametrize("key", [None, READER, "belfry_unknown"])
-def test_without_a_key_of_all_tenants_readiness_is_yes_or_no(
-    told: TestClient, key: str | None
-) -> None:
-    headers = {} if key is None else {"authorization": f"Bearer {key}"}
-    answer = told.get("/healthz/ready", headers=headers)
-    assert (answer.status_code, answer.json()) == (
-        200,
-        {
-            "ready": True,
-            "problems": [],
-            "partitions": [],
-            "warnings": [],
-            "tenants_waiting": None,
-        },
-    )
-    whole = told.get("/healthz/ready", headers={"authorization": f"Bearer {ALL}"}).json()
-    assert (len(whole["warnings"]), len(whole["problems"])) == (1, 1)
-    assert whole["partitions"][0]["pending"] == 5

@@ -1,4 +1,4 @@
-"""A partition's first offset and end are asked for again while its leader changes, and only then."""
+"""Where a log begins and ends is asked again while its leader changes, and only then."""
 
 from __future__ import annotations
 

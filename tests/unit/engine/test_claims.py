@@ -213,3 +213,10 @@ def test_what_a_record_shows_is_its_stamp_or_the_begin_of_its_key(
     record = (7, T0, key, b"", headers)
     assert claimed(record) == name
     assert stranger_of(record) == STRANGER + bytes([crc32(name) % STRANGERS_LANES])
+
+
+def test_a_cancel_with_an_unknown_header_is_refused_under_the_names_in_its_key() -> None:
+    driver = Driver(Level.FAILURES)
+    driver.send(None, b"demo/a", [("belfry-acton", b"UPSERT")])
+    (told,) = driver.step(T0).effects.lifecycle
+    assert (told.tenant, told.schedule_id, told.code) == ("demo", "a", "unknown_header")

@@ -224,6 +224,18 @@ def test_expected_versions(state: State, action: str, expected: int, outcome: st
         assert NAME not in step.effects.rows
 
 
+@pytest.mark.parametrize("generation", [0, 7])
+def test_a_version_of_what_is_not_there_is_told_so(generation: int) -> None:
+    driver = Driver()
+    driver.ask(at=T0 + HOUR, expected_version=expected_of(generation, 3))
+    (told,) = driver.step(T0).effects.lifecycle
+    code = "wrong_generation" if generation else "wrong_version"
+    assert (str(told.outcome), told.code) == ("CONFLICT", code)
+    assert told.reason == (
+        "expected_version is 3, but no schedule has this id: leave it out to make one."
+    )
+
+
 def etag(driver: Driver, **fields: Any) -> int:
     """What `expected_version` holds for the answer to a request that is sent now."""
     driver.ask(**fields)

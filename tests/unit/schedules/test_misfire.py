@@ -6,6 +6,7 @@ from itertools import pairwise
 
 import pytest
 
+from belfry.schedules.fields import FIELDS
 from belfry.schedules.misfire import (
     MOST_LOOKED_AT,
     Jitter,
@@ -111,3 +112,9 @@ def test_the_policy_is_the_schedules_then_the_tenants_then_the_kinds(
 ) -> None:
     assert policy_of(Rule("AT", misfire=said), default) == once
     assert policy_of(Rule("EVERY", HOUR, misfire=said), default) == recurring
+
+
+def test_the_field_tells_both_defaults() -> None:
+    recurring, once = (policy_of(rule, None) for rule in (Rule("EVERY", HOUR), Rule("AT")))
+    told = f"else {recurring} for recurring schedules and {once} for one-shots."
+    assert told in FIELDS["misfire"].doc

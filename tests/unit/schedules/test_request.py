@@ -218,3 +218,23 @@ def test_a_full_memory_of_tenants_changes_no_answer() -> None:
     bad = checks.problem(made(tenant="b c"), NOW)
     assert bad is not None
     assert bad.code == "bad_tenant"
+
+
+@pytest.mark.parametrize(
+    ("fields", "hint"),
+    [
+        ({"at": None}, None),
+        ({"at": None, "delay_ms": 5}, "The request has delay_ms: set `kind` to AFTER"),
+        ({"at": None, "cron": "0 9 * * *"}, "The request has cron: set `kind` to CRON"),
+        ({"kind": "AFTER"}, "The request has at: set `kind` to AT"),
+        ({"kind": "RRULE", "rrule": "FREQ=DAILY"}, None),
+    ],
+)
+def test_a_request_of_another_kind_than_it_says_is_told_which(
+    fields: dict[str, Any], hint: str | None
+) -> None:
+    found = problem(**fields)
+    assert found is not None
+    assert found.code == "no_instant"
+    assert (" The request has " in found.reason) == (hint is not None)
+    assert hint is None or hint in found.reason

@@ -124,6 +124,14 @@ NOT_THREE = "'three' is no whole number, such as 3."
         ("belfry-max-fires", "three", NOT_THREE),
         ("belfry-max-fires", "x" * 100, "'" + "x" * 79 + " is no whole number, such as 3."),
         ("belfry-serial", "1", "'1' is neither true nor false."),
+        (
+            "belfry-timezone",
+            "",
+            (
+                "'' is no time zone: give an IANA name such as Europe/Paris, or leave the header"
+                " out, which is UTC."
+            ),
+        ),
     ],
 )
 def test_a_value_is_told_with_what_is_allowed(name: str, given: str, said: str) -> None:

@@ -337,3 +337,52 @@ def test_a_request_from_a_tenants_own_topic_is_that_tenants_whatever_it_says() -
 def test_what_is_asked_by_headers_carries_the_records_key_and_value() -> None:
     found = request(AT, value=b"payload")
     assert (found["key"], found["payload"]) == (b"k", b"payload")
+
+
+@pytest.mark.parametrize("value", [b"hello", None])
+@pytest.mark.parametrize(
+    "tenant",
+    ["belfry_tenant", "Belfry-Tenant", "x-belfry-tenant", "X_BELFRY_TENANT"],
+)
+def test_a_record_whose_headers_are_all_misspelt_is_told_so(
+    tenant: str, value: bytes | None
+) -> None:
+    """A null value would cancel by its key: what was to be a schedule of a tombstone."""
+    headers: Headers = [(tenant, b"demo"), ("belfry_id", b"a"), ("belfry_in", b"5m")]
+    found = RequestReader().read_whole((0, 1_800_000_000_000, b"demo/a", value, headers))
+    assert isinstance(found, Rejection)
+    assert found.code == "unknown_header"
+    assert f"Unknown header {tenant}; did you mean belfry-tenant?" in found.reason
+
+
+@pytest.mark.parametrize(
+    ("key", "code"), [(b"orders", "unknown_header"), (None, "unknown_header"), (b"demo/a", None)]
+)
+def test_a_misspelt_header_of_a_null_value_is_told_at_once_where_its_key_names_nobody(
+    key: bytes | None, code: str | None
+) -> None:
+    """Else the engine refuses the cancel, under the names in the key."""
+    found = RequestReader().read_whole((0, 1, key, None, [("belfry-tenent", b"demo")]))
+    assert (found.code if isinstance(found, Rejection) else None) == code
+
+
+def test_headers_of_users_with_such_names_cancel_and_travel() -> None:
+    mine: Headers = [("belfry_colour", b"red"), ("x-belfry", b"1")]
+    cancel = RequestReader().read_whole((0, 1_800_000_000_000, b"demo/a", None, mine))
+    assert not isinstance(cancel, Rejection)
+    assert cancel["action"] == "CANCEL"
+    assert [each["name"] for each in request(AT, ("belfry_at", b"1"))["headers"]] == ["belfry_at"]
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["belfry-tenant", "belfry_tenant", "X-Belfry-In", "traceparent", "X-B3-TraceId", "ce_type",
+     "content-type", "__connect.errors.topic", "__TypeId__", "belfry-origin-later", *TRAVELLING],
+)  # fmt: skip
+def test_headers_that_say_nothing_of_a_schedule_let_a_null_value_cancel(name: str) -> None:
+    """Who makes headers of columns has one for each column, a null where it says nothing."""
+    given = None if "tenant" in name or "In" in name else b"1"
+    record = (0, 1_800_000_000_000, b"demo/a", None, [(name, given)])
+    cancel = RequestReader().read_whole(record)
+    assert not isinstance(cancel, Rejection)
+    assert (cancel["action"], cancel["tenant"], cancel["schedule_id"]) == ("CANCEL", "demo", "a")

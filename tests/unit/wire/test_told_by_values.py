@@ -24,8 +24,9 @@ LATEST = catalogue.fingerprint(NAME).hex()
 # Another writer's: what it says is resolved to ours.
 OTHER = {**OURS, "fields": [*OURS["fields"], {"name": "more", "type": "string"}]}
 NO_FRAME = (
-    "The value starts with {!r}: neither Confluent's prefix (00), nor single-object Avro (c301),"
-    " nor are there belfry headers."
+    "The value {}: neither Confluent's prefix (00), nor single-object Avro (c301), nor are there"
+    " belfry headers. Write with Confluent's serializer, or set belfry-tenant, belfry-id and one"
+    " header such as belfry-in."
 )
 
 
@@ -44,9 +45,14 @@ def reader() -> RequestReader:
 
 
 TOLD: list[tuple[SourceRecord, str, str]] = [
-    (record(b"{}"), "not_a_request", NO_FRAME.format("7b7d")),
-    (record(b"hello"), "not_a_request", NO_FRAME.format("68656c6c")),
-    (record(b""), "not_a_request", NO_FRAME.format("")),
+    (record(b"{}"), "not_a_request", NO_FRAME.format("starts with '7b7d'")),
+    (record(b"hello"), "not_a_request", NO_FRAME.format("starts with '68656c6c'")),
+    (record(b""), "not_a_request", NO_FRAME.format("starts with ''")),
+    (record(b"\0\0\0\0\7"), "not_a_request",
+     NO_FRAME.format("ends within its head, after 5 bytes")),
+    (record(SINGLE), "not_a_request", NO_FRAME.format("ends within its head, after 10 bytes")),
+    (record(BODY, [("__value_schema_id", b"\1\0")]), "not_a_request",
+     NO_FRAME.format("comes with a header __value_schema_id that names no schema")),
     (record(None), "not_a_request",
      "A null value cancels, and its key has to be `tenant/schedule_id`; it is None."),
     (record(None, None, b"demo"), "not_a_request",

@@ -18,6 +18,7 @@ document.
 from __future__ import annotations
 
 from base64 import b64decode
+from http import HTTPStatus
 from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import (
@@ -32,6 +33,7 @@ from pydantic import (
 from belfry.api.json.parsing import json_bytes
 from belfry.api.json.triggers import TriggerBody
 from belfry.api.json.values import LONGEST_TEXT, Base64, Milliseconds, RequestId, Strict, Text
+from belfry.api.problems import Problem
 from belfry.schedules.field import Form
 from belfry.schedules.fields import EMPTY, FIELDS, OF_ONE_REQUEST, named
 from belfry.schedules.fire_checks import MOST_AT_ONCE
@@ -153,6 +155,24 @@ class DefinitionBody(TriggerBody):
         if "payload_json" in self.model_fields_set:
             return json_bytes(self.payload_json)
         return _bytes(self.payload_text, self.payload_base64)
+
+
+class ReplacementBody(DefinitionBody):
+    """A schedule that the address names; what names it here has to say the same."""
+
+    tenant: str | None = Field(None, description="As the address has it, or left out.")
+    schedule_id: str | None = Field(None, description="As the address has it, or left out.")
+
+    def must_be(self, tenant: str, schedule_id: str) -> None:
+        """Raise `Problem` where the body names another schedule than the address does."""
+        named = (("tenant", self.tenant, tenant), ("schedule_id", self.schedule_id, schedule_id))
+        for name, given, meant in named:
+            if given is not None and given != meant:
+                detail = (
+                    f"{name}: the body says {given[:LONGEST_TEXT]!r}, and the address {meant!r}:"
+                    " leave it out of the body, or ask under the other address."
+                )
+                raise Problem(HTTPStatus.UNPROCESSABLE_ENTITY, detail, "bad_body")
 
 
 class ScheduleBody(DefinitionBody):

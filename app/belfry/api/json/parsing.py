@@ -16,6 +16,7 @@ from typing import Any, Final, TypeVar, get_args
 import orjson
 from pydantic import BaseModel, JsonValue, ValidationError
 
+from belfry.api.mistakes import told
 from belfry.api.nearest import unknown_name
 from belfry.api.problems import Problem
 
@@ -29,6 +30,18 @@ ENDLESS_NUMBER = "number out of range"
 _LEAST_INTEGER: Final = -(2**63)
 _MOST_INTEGER: Final = 2**64 - 1
 _SHOWN_DIGITS: Final = 30
+
+# Names of Avro's fields that a body has not, since the call itself says them.
+_ADDRESS: Final = {
+    "tenant": "the address names the tenant, so leave it out",
+    "schedule_id": "the address names the schedule, so leave it out",
+    "action": (
+        "the method and the address say it, so leave it out: POST creates, PUT replaces, DELETE"
+        " cancels, POST to .../pause pauses"
+    ),
+}
+# A field of each body that they are missed in.
+_SCHEDULE_OR_POLICY: Final = frozenset({"payload_text", "output_topic"})
 
 
 def read_json(raw: bytes, kind: type[B]) -> B:
@@ -45,7 +58,7 @@ def read_json(raw: bytes, kind: type[B]) -> B:
 
 def _invalid(error: ValidationError, kind: type[BaseModel]) -> Problem:
     """The problem for a body with these mistakes."""
-    found = error.errors(include_url=False, include_input=False, include_context=False)
+    found = error.errors(include_url=False)
     errors: list[dict[str, Any]] = [
         {"where": _shown(each["loc"]), "message": _message(each, kind)}
         for each in found[:MOST_SHOWN]
@@ -65,9 +78,13 @@ def _shown(loc: tuple[int | str, ...]) -> str:
 
 def _message(found: Any, kind: type[BaseModel]) -> str:
     """What is wrong at a place; for an unknown name the nearest known one."""
-    if found["type"] == "extra_forbidden":
-        return unknown_name(str(found["loc"][-1]), _names_at(kind, found["loc"][:-1]))
-    return str(found["msg"]).removeprefix("Value error, ")
+    if found["type"] != "extra_forbidden":
+        return told(found)
+    *place, name = found["loc"]
+    known = _names_at(kind, place)
+    if not place and _SCHEDULE_OR_POLICY.intersection(known) and name in _ADDRESS:
+        return f"unknown field {name!r}: {_ADDRESS[name]}. Known are {', '.join(known)}."
+    return unknown_name(str(name), known)
 
 
 def _names_at(kind: type[BaseModel], loc: Sequence[int | str]) -> list[str]:

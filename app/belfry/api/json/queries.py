@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import re
 from enum import StrEnum
-from typing import Annotated, Final, Literal
+from typing import Annotated, Final, Literal, Self
 from urllib.parse import unquote
 
 from pydantic import (
@@ -28,6 +28,7 @@ from pydantic import (
     ConfigDict,
     Field,
     WithJsonSchema,
+    model_validator,
 )
 
 from belfry.api.json.values import Instant
@@ -123,6 +124,16 @@ class DueRange(Known):
     due_from: Instant | None = Field(None, description="First due instant.")
     due_until: Instant | None = Field(None, description="Due before this instant.")
     cursor: str | None = Field(None, max_length=2000, description="Of the page before.")
+
+    @model_validator(mode="after")
+    def _in_order(self) -> Self:
+        """Refuse a range that ends before it begins: nobody asks for nothing."""
+        if None not in (self.due_from, self.due_until) and self.due_from > self.due_until:  # type: ignore[operator]
+            raise ValueError(
+                "due_from is after due_until: give the first due instant as due_from, and as"
+                " due_until the one before which the range ends"
+            )
+        return self
 
 
 class PageQuery(Known):

@@ -2,9 +2,9 @@
 
 A factory: nothing is at module level, so two workers in one process answer apart.
 
-    TracedCalls ─► Measured ─► Audited ─► Guard ─► Express ─► FastAPI ─► a route
-    a span         counts      audit log  bounds   plain      parameters, caller
-                                                   calls
+    TracedCalls ─► Measured ─► Audited ─► Guard ─► Express ─► Heads ─► FastAPI ─► a route
+    a span         counts      audit log  bounds   plain      HEAD     parameters, caller
+                                                   calls      as GET
 
 Each of these is ASGI middleware, and the first one sees what all behind it do, so that refused
 requests are counted and written to the audit log as well. `Express` answers the most usual calls
@@ -52,6 +52,7 @@ from belfry.api.routes.tenants import tenant_routes
 from belfry.api.routes.topic_reads import TopicReads
 from belfry.api.routes.usage import usage_routes
 from belfry.api.server.guard import Guard
+from belfry.api.server.heads import Heads
 from belfry.api.server.limits import PortLimits
 from belfry.api.server.measured import Measured
 from belfry.api.server.traced import TracedCalls
@@ -98,6 +99,7 @@ def create_app(
         lifespan=_closing(parts),
     )
     # The last one added is the first one met.
+    app.add_middleware(Heads)
     app.add_middleware(Express, callers=callers, calls=plain_calls(parts, reads, callers))
     app.add_middleware(Guard, limits=limits, traffic=parts.traffic)
     # Before all others, so that it sees what they refuse.
@@ -156,6 +158,7 @@ def create_health_app(
     `hosts` are names that it may be asked under, besides addresses.
     """
     app = FastAPI(title="belfry health", docs_url=None, redoc_url=None, openapi_url=None)
+    app.add_middleware(Heads)
     app.add_middleware(Guard, limits=replace(HEALTH, hosts=hosts))
     problem_answers.install(app)
     app.state.routers = (health_routes(view, metrics),)

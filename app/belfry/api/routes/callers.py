@@ -25,6 +25,7 @@ from belfry.api.auth.principal import Principal, Role, check
 from belfry.api.auth.rates import FailedTokens, TokenBuckets
 from belfry.api.notes import note
 from belfry.api.problems import Problem
+from belfry.api.routes.repeated import each_once
 from belfry.api.workers.internal_token import FORWARDED, Target
 from belfry.api.workers.parts import ApiDependencies
 
@@ -53,7 +54,9 @@ class Callers:
 
         async def admitted(request: Request, _bearer: Bearer) -> Principal:
             """FastAPI's dependency; the parameter shows the scheme of tokens in the document."""
-            return await self.admit(request, role)
+            principal = await self.admit(request, role)
+            each_once(request)
+            return principal
 
         found: Principal = Depends(admitted)
         return found

@@ -20,7 +20,7 @@ from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from belfry.api.auth.principal import Principal, Role
-from belfry.api.json.bodies import DefinitionBody
+from belfry.api.json.bodies import ReplacementBody
 from belfry.api.json.conditions import Match, expected_version, must_be_new
 from belfry.api.json.credentials import warned
 from belfry.api.json.document import body_of, problems, with_answer
@@ -67,7 +67,7 @@ def add_changes(routes: APIRouter, writes: Writes, callers: Callers) -> None:
             **with_answer(VerdictAnswer, 200, 201, 202),
             **problems(400, 404, 409, 412, 413, 415, 422, 429, 503),
         },
-        openapi_extra=body_of(DefinitionBody),
+        openapi_extra=body_of(ReplacementBody),
     )
     async def put(
         request: Request,
@@ -79,7 +79,9 @@ def add_changes(routes: APIRouter, writes: Writes, callers: Callers) -> None:
     ) -> Response:
         """Create a schedule, or replace the content of an existing one."""
         version, new = expected_version(conditions.if_match), must_be_new(conditions.if_none_match)
-        fields = (await parsed(request, DefinitionBody)).fields()
+        body = await parsed(request, ReplacementBody)
+        body.must_be(tenant, schedule_id)
+        fields = body.fields()
         if version is not None:
             fields["expected_version"] = version
         asked = request_fields(tenant, schedule_id, "CREATE" if new else "UPSERT", fields)

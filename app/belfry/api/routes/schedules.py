@@ -25,17 +25,25 @@ from starlette.responses import Response
 
 from belfry.api.auth.principal import Principal, Role
 from belfry.api.json.bodies import ScheduleBody
+from belfry.api.json.conditions import expected_version, must_be_new
 from belfry.api.json.credentials import warned
 from belfry.api.json.document import body_of, bulk_answer, problems, with_answer
 from belfry.api.json.schedule_answers import VerdictAnswer
-from belfry.api.problems import Problem
+from belfry.api.problems import Problem, with_head
 from belfry.api.routes.bulk import Charge, create_many, is_many
 from belfry.api.routes.callers import Callers
 from belfry.api.routes.dry_runs import DryRuns
 from belfry.api.routes.express import Calls
 from belfry.api.routes.lists import Lists
 from belfry.api.routes.lookup import ScheduleLookup
-from belfry.api.routes.parameters import SCHEDULE, SCHEDULES, AskingQuery, TenantName, parsed
+from belfry.api.routes.parameters import (
+    SCHEDULE,
+    SCHEDULES,
+    AskingQuery,
+    ConditionHeaders,
+    TenantName,
+    parsed,
+)
 from belfry.api.routes.schedule_changes import ACTIONS, add_actions, add_changes, add_dry_run
 from belfry.api.routes.schedule_reads import add_lists, add_look
 from belfry.api.workers import writing
@@ -44,6 +52,8 @@ from belfry.api.workers.reading import Reads
 from belfry.api.workers.writing import Writes, request_fields
 
 RESERVED: Final = (*ACTIONS, "ack", "dry-run")
+# The code of a CREATE whose id another definition has.
+EXISTS: Final = "exists"
 METHODS: Final = frozenset({"GET", "PUT", "POST", "DELETE", "PATCH", "HEAD", "OPTIONS", "TRACE"})
 
 
@@ -88,9 +98,10 @@ def _only(method: str) -> Callable[[Request], Awaitable[None]]:
     """The handler of a reserved address, which takes this method alone."""
 
     async def refuse(request: Request) -> None:
-        detail = f"{request.method} is not for {request.url.path}; allowed: {method}."
+        told = ", ".join(with_head({method}))
+        detail = f"{request.method} is not for {request.url.path}; allowed: {told}."
         status = HTTPStatus.METHOD_NOT_ALLOWED
-        raise Problem(status, detail, "method_not_allowed", {"allow": method})
+        raise Problem(status, detail, "method_not_allowed", {"allow": told})
 
     return refuse
 
@@ -105,7 +116,7 @@ def _creating(routes: APIRouter, writes: Writes, callers: Callers) -> None:
         responses={
             **with_answer(VerdictAnswer, 201, 202),
             **bulk_answer(VerdictAnswer),
-            **problems(400, 404, 409, 413, 415, 422, 429, 503),
+            **problems(400, 404, 409, 412, 413, 415, 422, 429, 503),
         },
         openapi_extra=body_of(ScheduleBody, bulk=True),
     )
@@ -113,6 +124,7 @@ def _creating(routes: APIRouter, writes: Writes, callers: Callers) -> None:
         request: Request,
         tenant: TenantName,
         asking: AskingQuery,
+        _conditions: ConditionHeaders,
         caller: Principal = callers.who(Role.SCHEDULE),
     ) -> Response:
         """Create a schedule; the same once more is UNCHANGED, another of the same id a conflict.
@@ -128,9 +140,34 @@ async def _created(
     request: Request, tenant: str, writes: Writes, charge: Charge, *, wait: bool
 ) -> Response:
     """The answer to a POST of one schedule or of many."""
+    version = _condition(request)
     if is_many(request):
         return await create_many(request, tenant, writes, charge, wait=wait)
     body = await parsed(request, ScheduleBody)
-    fields = request_fields(tenant, body.schedule_id, "CREATE", body.fields())
+    given = body.fields()
+    if version is not None:
+        given["expected_version"] = version
+    fields = request_fields(tenant, body.schedule_id, "CREATE", given)
     verdict = await writes.carry_out(fields, wait=wait)
-    return warned(writing.answer(writing.created(verdict), request.url.path), fields)
+    # A schedule that meets the condition is there all the same: that is 409, as without it.
+    conditional = version is not None and verdict.code != EXISTS
+    answer = writing.answer(writing.created(verdict), request.url.path, conditional=conditional)
+    return warned(answer, fields)
+
+
+def _condition(request: Request) -> int | None:
+    """The version that a POST expects; raises `Problem` for a condition that it cannot have.
+
+    The headers are read here, since a plain call comes past the framework. `If-None-Match: *` says
+    what a POST means anyway.
+    """
+    must_be_new(request.headers.get("if-none-match"))
+    version = expected_version(request.headers.get("if-match"))
+    if version is not None and is_many(request):
+        raise Problem(
+            HTTPStatus.UNPROCESSABLE_ENTITY,
+            "If-Match is about one schedule, and JSON lines are about many: leave it out, and give"
+            " a line its expected_version.",
+            "bad_condition",
+        )
+    return version
