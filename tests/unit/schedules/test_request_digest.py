@@ -41,12 +41,12 @@ def test_bytes_have_the_digest_of_their_fields(texts: tuple[Any, ...]) -> None:
 
 def test_a_digest_is_frozen() -> None:
     """Verdicts of releases before are kept by it for an hour."""
-    assert (
-        digest_of(request(payload=b"p", key=b"k")).hex() == "13daf6be94a2b9ce2475aec6e32bda5c"
-    )  # pragma: allowlist secret
+    expected = "13daf6be94a2b9ce2475aec6e32bda5c"  # pragma: allowlist secret
+    assert digest_of(request(payload=b"p", key=b"k")).hex() == expected
     headers = [{"name": "h", "value": b"v"}, {"name": "i", "value": None}]
     more = request(headers=headers, max_fires=1.5)
-    assert digest_of(more).hex() == "2aaf9f4fbbc88d4636ca52fc97e29de3"
+    expected = "2aaf9f4fbbc88d4636ca52fc97e29de3"  # pragma: allowlist secret
+    assert digest_of(more).hex() == expected
 
 
 def test_what_says_who_asked_and_why_tells_no_request_from_another() -> None:
