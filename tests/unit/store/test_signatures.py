@@ -64,10 +64,11 @@ def test_a_row_counts_where_its_token_belongs_and_nowhere_else() -> None:
 
 def test_what_proves_a_row_has_frozen_bytes() -> None:
     """Rows of all releases are judged by the same keys."""
-    assert BY.token(9).hex() == "fdf8e7f5a30aee5b"
-    assert bound(BY, 9, NAME, ROW).hex() == "03" + f"{9:016x}" + "6c04288593e19add"
-    assert bound(BY, 9, NAME, None).hex() == "03" + f"{9:016x}" + "21270a3200a2e8ee"
-    assert fingerprint(KEY) == "2e34b16e395d1206"
+    row, gone = "6c04288593e19add", "21270a3200a2e8ee"  # pragma: allowlist secret
+    assert BY.token(9).hex() == "fdf8e7f5a30aee5b"  # pragma: allowlist secret
+    assert bound(BY, 9, NAME, ROW).hex() == "03" + f"{9:016x}" + row
+    assert bound(BY, 9, NAME, None).hex() == "03" + f"{9:016x}" + gone
+    assert fingerprint(KEY) == "2e34b16e395d1206"  # pragma: allowlist secret
 
 
 def test_two_secrets_are_believed_at_once() -> None:
