@@ -1,7 +1,7 @@
-"""Query parameters that are given twice where one is taken: it is not known which is meant.
+"""A query parameter that takes one value is refused if it is given twice: either may be meant.
 
-?limit=5&limit=9                    422 bad_parameters
-?outcome=FIRED&outcome=MISSED       a list: each counts
+    ?limit=5&limit=9                 422 bad_parameters
+    ?outcome=FIRED&outcome=MISSED    a list: each counts
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from belfry.api.problems import Problem
 
 
 def each_once(request: Request) -> None:
-    """Raise `Problem` where a parameter of the route that takes one value has several.
+    """Raise `Problem` if a parameter of the route that takes one value has several.
 
     Unknown names are left to the route, which names the nearest known one.
     """
