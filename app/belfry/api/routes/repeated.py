@@ -2,6 +2,8 @@
 
     ?limit=5&limit=9                 422 bad_parameters
     ?outcome=FIRED&outcome=MISSED    a list: each counts
+
+The answer names the parameter.
 """
 
 from __future__ import annotations
