@@ -116,6 +116,11 @@ def test_a_literal_credential_is_warned_of_without_its_value() -> None:
     assert "authorization" in told
     assert "abc" not in told
     assert literal_warning([]) is None
+    assert literal_warning(["X-Token", "Cookie", "x-token"]) == (
+        "header cookie, x-token of an HTTP target holds its value as it is, which lies in topics"
+        " readable: put the secret into a variable BELFRY_SECRET_NAME or a file of the process that"
+        " delivers, and write ${env:...} or ${file:...} in its place"
+    )
 
 
 def _problems(target: HttpTarget) -> list[str]:

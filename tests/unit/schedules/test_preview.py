@@ -150,3 +150,29 @@ def test_a_preview_stops_when_it_is_told_to() -> None:
     assert isinstance(found, Preview)
     assert len(found.occurrences) == 3
     assert found.warnings[-1].code == "cut_short"
+
+
+def test_an_instant_just_400_years_after_the_first_is_shown_and_no_later_one() -> None:
+    found = cron("0 0 29 2 *", count=200)
+    assert found.occurrences[0].local == "2028-02-29T00:00:00.000+00:00"
+    assert found.occurrences[-1].local == "2428-02-29T00:00:00.000+00:00"
+    assert len(found.occurrences) == 98
+    assert [each.code for each in found.warnings] == ["cut_short"]
+
+
+@pytest.mark.parametrize(
+    ("fields", "why"),
+    [
+        ({"cron": "0 0 1 1 *", "end_at": NOW + 1}, "no instant lies between now and its end"),
+        ({"cron": "0 9 * * *", "except_cron": "* 0-12 * * *"},
+         "except_cron leaves out every instant that it would have"),
+        ({"cron": "0 0 1 1 *", "except_cron": "* 12 * * *", "end_at": NOW + 1},
+         "no instant lies between now and its end"),
+    ],
+)  # fmt: skip
+def test_why_a_rule_is_never_due(fields: dict[str, Any], why: str) -> None:
+    found = asked(kind="CRON", **fields)
+    assert found.occurrences == []
+    assert [(each.code, each.text) for each in found.warnings][:1] == [
+        ("never_fires", f"It is never due: {why}.")
+    ]

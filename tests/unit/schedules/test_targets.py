@@ -121,6 +121,9 @@ def test_targets_are_not_without_number() -> None:
         ("example.com", ("*.example.com",), False),
         ("evilexample.com", ("*.example.com",), False),
         ("a.example.com.evil", ("*.example.com", "a.example.com"), False),
+        ("example.com", ("Example.com.",), True),
+        ("Example.com.:8443", ("example.com",), True),
+        ("a b", ("*.example.com",), False),
     ],
 )
 def test_hosts_are_allowed_by_name(host: str, names: tuple[str, ...], wanted: bool) -> None:
@@ -245,3 +248,20 @@ TOPIC = HttpTarget("kafka:audit")
 )
 def test_what_a_topic_cannot_do_is_told_word_by_word(target: HttpTarget, told: list[str]) -> None:
     assert KAFKA.problems(target) == told
+
+
+@pytest.mark.parametrize(
+    ("url", "place"),
+    [
+        ("https://Hooks.Example.com.:8443/x", "hooks.example.com"),
+        ("http://[::1]:80/", "[::1]"),
+        ("http://a b/", ""),
+        ("kafka:payments.audit", "kafka:payments.audit"),
+        ("kafka:.", ""),
+        ("kafka:..", ""),
+        ("kafka:a/b", ""),
+        ("payments.audit", ""),
+    ],
+)
+def test_an_address_names_a_host_or_a_topic(url: str, place: str) -> None:
+    assert place_of(HttpTarget(url)) == place

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import date
+
 import pytest
 
 from belfry.schedules.rule import Rule
@@ -9,6 +11,7 @@ from belfry.schedules.triggers import trigger_by
 from belfry.schedules.triggers.cron_spelling import normalized
 from belfry.schedules.triggers.cron_text import CronMistake, interval_of, read_cron
 from belfry.schedules.triggers.cron_words import words_of
+from belfry.schedules.triggers.expression import expression
 
 
 @pytest.mark.parametrize(
@@ -87,3 +90,62 @@ def test_an_expression_has_two_hundred_characters_at_most() -> None:
     assert read_cron(whole) == read_cron("0 9 * * MON")
     with pytest.raises(CronMistake, match="it has 201 characters; at most 200 are read"):
         read_cron(whole + " ")
+
+
+@pytest.mark.parametrize(
+    ("years", "expected"),
+    [
+        ("2030", {2030}),
+        ("2199", {2199}),
+        ("1970", {1970}),
+        ("2030-2033", {2030, 2031, 2032, 2033}),
+        ("2030-2035/2", {2030, 2032, 2034}),
+        ("2190/4", {2190, 2194, 2198}),
+        ("2191/4", {2191, 2195, 2199}),
+        ("*/100", {1970, 2070, 2170}),
+        ("2030,2040-2041", {2030, 2040, 2041}),
+    ],
+)
+def test_years_are_single_or_in_ranges_with_a_step(years: str, expected: set[int]) -> None:
+    assert read_cron(f"0 0 9 1 1 * {years}").years == expected
+
+
+@pytest.mark.parametrize("years", ["1969", "2200", "2030-2029", "2030-", "x", "2030/x"])
+def test_years_that_cannot_be_read_are_refused(years: str) -> None:
+    with pytest.raises(CronMistake, match="is no year: 1970-2199"):
+        read_cron(f"0 0 9 1 1 * {years}")
+
+
+@pytest.mark.parametrize(
+    ("text", "day", "first", "last"),
+    [
+        ("15,45 9,17 * * *", 0, 9 * 3_600 + 900, 17 * 3_600 + 2_700),
+        ("30 10 20 6 * *", 3, 331_830, 331_830),
+        ("0,59 0,1 23 * * *", 1, 86_400 + 82_800, 86_400 + 82_800 + 119),
+    ],
+)
+def test_a_day_begins_and_ends_with_its_first_and_last_time(
+    text: str, day: int, first: int, last: int
+) -> None:
+    assert expression(text).ends_of_day(day) == (first, last)
+
+
+@pytest.mark.parametrize(
+    ("day", "month", "expected"),
+    [
+        # The 1st, a Saturday, moves to Monday the 3rd, for it stays within its month.
+        ("1W", "2026-08", 3),
+        # The 2nd, a Saturday, moves to the 1st.
+        ("2W", "2026-05", 1),
+        ("31W", "2026-05", 29),
+        ("30W", "2026-05", 29),
+        ("30W", "2026-08", 31),
+        ("15W", "2026-08", 14),
+        ("15W", "2026-11", 16),
+        ("15W", "2026-12", 15),
+    ],
+)
+def test_the_nearest_weekday_of_the_month(day: str, month: str, expected: int) -> None:
+    first = date.fromisoformat(f"{month}-01").toordinal() - date(1970, 1, 1).toordinal()
+    found = expression(f"0 0 {day} * *")
+    assert [each + 1 for each in range(31) if found.on_day(first + each)][:1] == [expected]
