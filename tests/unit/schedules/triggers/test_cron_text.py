@@ -34,6 +34,10 @@ from belfry.schedules.triggers.expression import expression
         ("* * * *", 8, "it has 4 fields; give five fields", "@every 90s"),
         ("* * * * * * * *", 15, "it has 8 fields", ""),
         ("@dayly", 1, "'@dayly' is no alias: @yearly,", "; did you mean @daily?"),
+        ("@evry 90s or more", 1, "are, and @every with a duration", "; did you mean @every?"),
+        ("0 9 * * 5-MON-2", 9, "'5-MON-2' is no day-of-week", "MON#2 for the second Monday"),
+        ("0 9 * JUNI-JULI *", 7, "no month: 1-12", "; did you mean JUN-JUL?"),
+        ("0 9 * AUGUSTUS-XII *", 7, "no month: 1-12 or JAN-DEC", ""),
     ],
 )
 def test_mistakes(text: str, character: int, says: str, hint: str) -> None:

@@ -13,6 +13,7 @@ from belfry.schedules.triggers import Trigger, trigger_by
 from belfry.schedules.triggers.rrule_choice import choice_of
 from belfry.schedules.triggers.rrule_days import LOOKS_OF_PAGES, days_of
 from belfry.schedules.triggers.rrule_parts import read_recurrence
+from belfry.schedules.triggers.rrule_words import ordinal
 
 # A Monday.
 MONDAY = "2027-01-04T09:00:00Z"
@@ -93,3 +94,13 @@ def test_a_start_that_is_shown_for_the_second_time_is_one_more_occurrence() -> N
 )
 def test_a_rule_with_more_pages_than_are_kept_counts_for_more(text: str, looks: int) -> None:
     assert days_of(choice_of(read_recurrence(text), year_at(2027).first)).looks == looks
+
+
+@pytest.mark.parametrize(
+    ("nth", "said"),
+    [(1, "1st"), (2, "2nd"), (3, "3rd"), (4, "4th"), (11, "11th"), (12, "12th"), (13, "13th"),
+     (21, "21st"), (101, "101st"), (111, "111th"), (112, "112th"), (113, "113th"), (122, "122nd"),
+     (312, "312th"), (-1, "last"), (-2, "2nd to last"), (-11, "11th to last")],
+)  # fmt: skip
+def test_numbers_in_words(nth: int, said: str) -> None:
+    assert ordinal(nth) == said
