@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
+from belfry.schedules.days_off import packed_days
 from belfry.schedules.fields import EMPTY
 from belfry.schedules.instants import format_instant, parse_instant
-from belfry.schedules.preview import Preview, local_time, preview
+from belfry.schedules.preview import MOST, Preview, local_time, preview
 from belfry.schedules.rejections import Rejection
 
 NOW = parse_instant("2026-03-01T12:00:00Z")
@@ -176,3 +177,55 @@ def test_why_a_rule_is_never_due(fields: dict[str, Any], why: str) -> None:
     assert [(each.code, each.text) for each in found.warnings][:1] == [
         ("never_fires", f"It is never due: {why}.")
     ]
+
+
+def test_a_calendar_that_nobody_has_is_refused_with_whose_it_would_be() -> None:
+    for tenant, named in (("shop", "shop"), ("", "(none given)")):
+        request: Any = {**EMPTY, "tenant": tenant, "kind": "CRON", "cron": "@daily"}
+        found = preview({**request, "calendar": "de"}, NOW, 1)
+        assert isinstance(found, Rejection)
+        assert (found.code, found.reason) == (
+            "unknown_calendar",
+            (
+                f"calendar 'de' is none that tenant {named} has: name the tenant, and a calendar"
+                " that it has (`belfry calendar list`)."
+            ),
+        )
+
+
+def test_days_off_are_told_and_left_out() -> None:
+    request: Any = {**EMPTY, "kind": "CRON", "cron": "0 9 * * *", "calendar": "de"}
+    weekends = packed_days([], [5, 6])
+    for way, words, days in (
+        (None, "not on days off of calendar de", [2, 3, 4, 5, 6, 9]),
+        ("SKIP", "not on days off of calendar de", [2, 3, 4, 5, 6, 9]),
+        ("NEXT_BUSINESS_DAY", "moved to the next business day from days off of calendar de",
+         [2, 3, 4, 5, 6, 9]),
+    ):  # fmt: skip
+        found = preview({**request, "on_holiday": way}, NOW, 6, days=weekends)
+        assert isinstance(found, Preview)
+        assert found.words == f"At 09:00, UTC; {words}"
+        assert [int(each.local[8:10]) for each in found.occurrences] == days
+        assert [each.number for each in found.occurrences] == [*range(6)]
+
+
+def test_as_many_are_shown_as_are_asked_for_and_as_fire() -> None:
+    assert len(cron("* * * * *", count=3).occurrences) == 3
+    assert len(cron("* * * * *", count=3, max_fires=2).occurrences) == 2
+    assert len(cron("* * * * * *", count=MOST + 1).occurrences) == MOST
+
+
+def test_what_waits_for_an_acknowledgement_has_no_instant_but_its_last() -> None:
+    waits: dict[str, Any] = {"kind": "AFTER_ACK", "tenant": "demo", "schedule_id": "a"}
+    assert asked(**waits, after_ack="b").occurrences == []
+    bound = asked(**waits, after_ack="b", latest_at=NOW + 5)
+    assert [each.scheduled_ms for each in bound.occurrences] == [NOW + 5]
+
+
+@pytest.mark.parametrize(("interval_ms", "warned"), [(999, ["very_frequent"]), (1_000, [])])
+def test_an_interval_below_a_second_is_warned_of(interval_ms: int, warned: list[str]) -> None:
+    for fields in (
+        {"kind": "EVERY", "interval_ms": interval_ms},
+        {"kind": "CRON", "cron": f"@every {interval_ms}ms"},
+    ):
+        assert [each.code for each in asked(**fields).warnings] == warned

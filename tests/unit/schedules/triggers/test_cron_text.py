@@ -8,7 +8,7 @@ import pytest
 
 from belfry.schedules.rule import Rule
 from belfry.schedules.triggers import trigger_by
-from belfry.schedules.triggers.cron_spelling import normalized
+from belfry.schedules.triggers.cron_spelling import normalized, seed_of
 from belfry.schedules.triggers.cron_text import CronMistake, interval_of, read_cron
 from belfry.schedules.triggers.cron_words import words_of
 from belfry.schedules.triggers.expression import expression
@@ -153,3 +153,27 @@ def test_the_nearest_weekday_of_the_month(day: str, month: str, expected: int) -
     first = date.fromisoformat(f"{month}-01").toordinal() - date(1970, 1, 1).toordinal()
     found = expression(f"0 0 {day} * *")
     assert [each + 1 for each in range(31) if found.on_day(first + each)][:1] == [expected]
+
+
+@pytest.mark.parametrize(
+    ("text", "numbers"),
+    [
+        ("H H H H *", "57 10 5 1 *"),
+        ("H(0-1) H(3-3) * * *", "1 3 * * *"),
+        ("H/15 * * * *", "12-59/15 * * * *"),
+        ("H(5-9)/5 * * * *", "7-9/5 * * * *"),
+        ("H(10-12)/3 * * * *", "10-12/3 * * * *"),
+        # A step that goes beyond the range has one number.
+        ("H(58-59)/2 * * * *", "59 * * * *"),
+        # What cannot be read stays, and is told.
+        ("H(10-12)/4 * * * *", "H(10-12)/4 * * * *"),
+        ("H(10-12)/0 * * * *", "H(10-12)/0 * * * *"),
+        ("H(12-10) * * * *", "H(12-10) * * * *"),
+        ("H(0-60) H * * *", "H(0-60) 10 * * *"),
+        ("HOUR H * * *", "HOUR 10 * * *"),
+        ("H H", "H H"),
+    ],
+)
+def test_frozen_numbers_of_a_hash(text: str, numbers: str) -> None:
+    """Written once and never changed: a schedule keeps its minute over releases."""
+    assert normalized(text, seed_of("demo", "a")) == numbers
