@@ -99,6 +99,8 @@ def test_a_triggered_fire_is_another_than_the_one_by_the_clock() -> None:
         ("2147483647.2147483647", (2**31 - 1) << 32 | 2**31 - 1),
         ("2147483648.1", None),
         ("1.2147483648", None),
+        ("1", 1),
+        ("7.1", 7 << 32 | 1),
         ("0", None),
         ("0.2", None),
         ("7.0", None),
