@@ -9,6 +9,7 @@ from belfry.schedules.header_secrets import (
     filled,
     literal_credentials,
     literal_warning,
+    named_problem,
     reach_problem,
     references_in,
     references_of,
@@ -125,3 +126,8 @@ def test_a_literal_credential_is_warned_of_without_its_value() -> None:
 
 def _problems(target: HttpTarget) -> list[str]:
     return problems(TenantPolicy("a", http_targets=(target,)))
+
+
+def test_a_reference_of_255_characters_is_the_longest() -> None:
+    assert named_problem("file:".ljust(255, "a")) is None
+    assert named_problem("file:".ljust(256, "a")) is not None

@@ -182,7 +182,7 @@ def test_why_a_rule_is_never_due(fields: dict[str, Any], why: str) -> None:
 def test_a_calendar_that_nobody_has_is_refused_with_whose_it_would_be() -> None:
     for tenant, named in (("shop", "shop"), ("", "(none given)")):
         request: Any = {**EMPTY, "tenant": tenant, "kind": "CRON", "cron": "@daily"}
-        found = preview({**request, "calendar": "de"}, NOW, 1)
+        found = preview(request | {"calendar": "de"}, NOW, 1)
         assert isinstance(found, Rejection)
         assert (found.code, found.reason) == (
             "unknown_calendar",
@@ -202,7 +202,7 @@ def test_days_off_are_told_and_left_out() -> None:
         ("NEXT_BUSINESS_DAY", "moved to the next business day from days off of calendar de",
          [2, 3, 4, 5, 6, 9]),
     ):  # fmt: skip
-        found = preview({**request, "on_holiday": way}, NOW, 6, days=weekends)
+        found = preview(request | {"on_holiday": way}, NOW, 6, days=weekends)
         assert isinstance(found, Preview)
         assert found.words == f"At 09:00, UTC; {words}"
         assert [int(each.local[8:10]) for each in found.occurrences] == days

@@ -67,6 +67,8 @@ def test_parts_stand_in_any_order_and_may_be_parted_by_commas() -> None:
     ):
         assert parse_retry_rule(text) == whole
     assert parse_retry_rule(EXAMPLE).jitter_ms(5_000) == 500
+    # The share is whole milliseconds.
+    assert repr(RetryRule(jitter_percent=10).jitter_ms(5_009)) == "500"
 
 
 @pytest.mark.parametrize(

@@ -29,6 +29,7 @@ GOOD = [
     "https://example.com:8443/",
     "http://127.0.0.1:8000/x",
     "http://[::1]:80/",
+    "http://[1:2:3:4:5:6:7:8]/",
     "https://xn--bcher-kva.example/",
     "http://host_name.internal./",
 ]

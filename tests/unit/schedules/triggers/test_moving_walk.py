@@ -85,3 +85,26 @@ def test_nothing_lies_before_the_start(way: str) -> None:
         off = days_off(CALENDARS["both"])
         assert not off.off(first_ms // DAY)
         assert first_ms == off.business_from(start_ms // DAY) * DAY
+
+
+@pytest.mark.parametrize("weekday", ["SAT", "SUN"])
+def test_an_end_bounds_where_an_instant_moves_to(weekday: str) -> None:
+    """To Monday, the 9th: it counts at the end itself, and not a millisecond before it."""
+    moved_ms, tuesday_ms = FROM + 7 * DAY + 9 * HOUR, FROM + DAY
+    for end_at, expected in ((moved_ms, moved_ms), (moved_ms - 1, None)):
+        rule = Rule("CRON", f"0 9 * * {weekday}", end_at=end_at, calendar="de",
+                    on_holiday="NEXT_BUSINESS_DAY", packed_days=CALENDARS["weekend"])  # fmt: skip
+        trigger = trigger_by(rule)
+        assert trigger.first_ms(tuesday_ms) == expected
+        found = (tuesday_ms, 0) if expected is None else (moved_ms, 1)
+        assert trigger.latest_ms(tuesday_ms, END) == found
+
+
+def test_what_moves_before_the_start_is_no_occurrence() -> None:
+    """Sunday, the 8th, moves to Friday, and a start on that Friday lets it fire."""
+    friday_ms = FROM + 4 * DAY + 9 * HOUR
+    for start_at, expected in ((friday_ms, friday_ms), (friday_ms + 1, friday_ms + 7 * DAY)):
+        trigger = moving_of(
+            Rule("CRON", "0 9 * * SUN", start_at=start_at), CALENDARS["weekend"], "PREVIOUS"
+        )
+        assert trigger.first_ms(FROM) == expected
