@@ -14,6 +14,7 @@ import pytest
 from belfry.schedules.days_off import days_off
 from belfry.schedules.rule import Rule
 from belfry.schedules.triggers import Trigger, trigger_by
+from belfry.schedules.triggers.moving import moves_too_often
 from tests.unit.schedules.triggers.test_skipping import CALENDARS, DAY, END, FROM, HOUR
 
 # Begun well before, so that what moves here from there is met.
@@ -108,3 +109,20 @@ def test_what_moves_before_the_start_is_no_occurrence() -> None:
             Rule("CRON", "0 9 * * SUN", start_at=start_at), CALENDARS["weekend"], "PREVIOUS"
         )
         assert trigger.first_ms(FROM) == expected
+
+
+@pytest.mark.parametrize(
+    ("rule", "too_often"),
+    [
+        (Rule("EVERY", 59_999), True),
+        (Rule("EVERY", 60_000), False),
+        (Rule("EVERY", 1, end_at=FROM + 1), False),
+        (Rule("EVERY", 1, end_at=FROM + 2), True),
+        # Twice within a minute, once a day.
+        (Rule("CRON", "0,30 0 9 * * *"), True),
+        (Rule("CRON", "0 9 * * *"), False),
+        (Rule("CRON", "0 9 * * *", end_at=FROM), False),
+    ],
+)
+def test_a_rule_that_moves_is_due_once_a_minute_at_most(rule: Rule, too_often: bool) -> None:
+    assert moves_too_often(trigger_by(rule), FROM) is too_often
