@@ -118,3 +118,22 @@ def test_whether_a_rule_leaves_instants_out_is_seen_in_its_bits(
 ) -> None:
     encoded = encode_rule(rule)
     assert (leaves_out(encoded), has_calendar(encoded)) == (left_out, calendar)
+
+
+@pytest.mark.parametrize(
+    ("size", "bits", "prefix"),
+    [(1, "2000", "01"), (255, "2000", "ff"), (256, "4000", "01 00"), (65_535, "4000", "ff ff")],
+)
+def test_a_text_of_255_bytes_is_the_longest_with_a_size_of_one(
+    size: int, bits: str, prefix: str
+) -> None:
+    rule = Rule("RRULE", when="x" * size)
+    encoded = encode_rule(rule)
+    assert encoded[2:4].hex() == bits
+    assert encoded[4:-size].hex(" ") == prefix
+    assert decode_rule(encoded) == rule
+
+
+def test_numbers_at_rest_have_a_sign() -> None:
+    rule = Rule("EVERY", when=60_000, start_at=-5, end_at=(1 << 62) + 1)
+    assert decode_rule(encode_rule(rule)) == rule

@@ -13,6 +13,8 @@ from belfry.schedules.triggers import Trigger, trigger_by
 from belfry.schedules.triggers.rrule_choice import choice_of
 from belfry.schedules.triggers.rrule_days import LOOKS_OF_PAGES, days_of
 from belfry.schedules.triggers.rrule_parts import read_recurrence
+from belfry.schedules.triggers.rrule_text import read_rule
+from belfry.schedules.triggers.rrule_values import RRuleMistake
 from belfry.schedules.triggers.rrule_words import ordinal
 
 # A Monday.
@@ -104,3 +106,13 @@ def test_a_rule_with_more_pages_than_are_kept_counts_for_more(text: str, looks: 
 )  # fmt: skip
 def test_numbers_in_words(nth: int, said: str) -> None:
     assert ordinal(nth) == said
+
+
+@pytest.mark.parametrize(("rules", "without", "told"), [(4, 4, False), (5, 4, True), (1, 8, True)])
+def test_rules_and_what_they_leave_out_count_together(rules: int, without: int, told: bool) -> None:
+    lines = ["RRULE:FREQ=DAILY"] * rules + ["EXRULE:FREQ=WEEKLY"] * without
+    if told:
+        with pytest.raises(RRuleMistake, match=r"^it has 9 rules; at most 8 are read$"):
+            read_rule("\n".join(lines))
+    else:
+        assert len(read_rule("\n".join(lines)).rules) == rules
