@@ -72,6 +72,7 @@ def test_words(fields: dict[str, Any], words: str) -> None:
         (cron("0 9 * * *"), []),
         (cron("0 9 * * *", "Europe/Paris"), []),
         (cron("30 2 * * *", "Europe/Paris"), ["clock_gap", "clock_repeat", "clock_gap"]),
+        (cron("0 3 * * *", "Europe/Paris"), []),
         (cron("30 2 * * *", "Europe/Paris", except_cron="* 2 * * *"), ["clock_gap", "clock_gap"]),
         (cron("30 2 * * *", "Europe/Paris", except_cron="* 3 * * *"), ["clock_repeat"]),
         (cron("0,30 2 * * *", "Europe/Paris", except_cron="0-29 2-3 * * *"), ["clock_repeat"]),

@@ -177,3 +177,15 @@ def test_the_nearest_weekday_of_the_month(day: str, month: str, expected: int) -
 def test_frozen_numbers_of_a_hash(text: str, numbers: str) -> None:
     """Written once and never changed: a schedule keeps its minute over releases."""
     assert normalized(text, seed_of("demo", "a")) == numbers
+
+
+def test_an_instant_at_the_acceptance_is_over_also_where_the_start_is_there() -> None:
+    nine, day = 1_796_115_600_000, 86_400_000
+    trigger = trigger_by(Rule("CRON", "0 9 * * *", start_at=nine))
+    assert trigger.first_ms(nine) == nine + day
+    assert trigger.first_ms(nine - 1) == nine
+
+
+def test_an_expression_whose_years_are_over_has_no_next_instant() -> None:
+    trigger = trigger_by(Rule("CRON", "0 0 9 1 1 * 2020"))
+    assert trigger.first_ms(1_796_115_600_000) is None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import date
 from typing import Any
 
 import pytest
@@ -17,6 +18,7 @@ from belfry.schedules.triggers.rrule_text import read_rule
 from belfry.schedules.triggers.rrule_values import RRuleMistake
 from belfry.schedules.triggers.rrule_words import ordinal
 
+EPOCH = date(1970, 1, 1).toordinal()
 # A Monday.
 MONDAY = "2027-01-04T09:00:00Z"
 
@@ -116,3 +118,60 @@ def test_rules_and_what_they_leave_out_count_together(rules: int, without: int, 
             read_rule("\n".join(lines))
     else:
         assert len(read_rule("\n".join(lines)).rules) == rules
+
+
+@pytest.mark.parametrize("weeks", [(1,), (53,), (-1,), (52, 1), (10, -53)])
+def test_numbered_weeks_are_those_of_the_iso_calendar(weeks: tuple[int, ...]) -> None:
+    """Of 28 years, which begin and end in every way that there is."""
+    text = f"FREQ=YEARLY;BYWEEKNO={','.join(map(str, weeks))};BYDAY=MO,TU,WE,TH,FR,SA,SU"
+    first, end = date(2015, 1, 1).toordinal(), date(2043, 1, 1).toordinal()
+    expected = []
+    for day in range(first, end):
+        year, week, _ = date.fromordinal(day).isocalendar()
+        last = date(year, 12, 28).isocalendar().week
+        if week in weeks or week - last - 1 in weeks:
+            expected.append(day - EPOCH)
+    days = days_of(choice_of(read_recurrence(text), first - EPOCH))
+    assert days.between(first - EPOCH, end - EPOCH) == expected
+
+
+@pytest.mark.parametrize("start", ["SU", "WE"])
+def test_a_week_that_begins_on_another_day_is_of_the_year_that_has_most_of_it(start: str) -> None:
+    """Its first one holds the fourth of January."""
+    text = f"FREQ=YEARLY;BYWEEKNO=1;WKST={start};BYDAY=MO,TU,WE,TH,FR,SA,SU"
+    days = days_of(choice_of(read_recurrence(text), date(2015, 1, 1).toordinal() - EPOCH))
+    begins = {"SU": 6, "WE": 2}[start]
+    for year in range(2016, 2042):
+        fourth = date(year, 1, 4).toordinal() - EPOCH
+        first = fourth - (date(year, 1, 4).weekday() - begins) % 7
+        assert days.between(first - 20, first + 20) == [*range(first, first + 7)]
+
+
+@pytest.mark.parametrize("interval", [1, 2, 3, 5])
+def test_of_every_so_many_weeks_the_days_of_some_months_are_taken(interval: int) -> None:
+    text = f"FREQ=WEEKLY;INTERVAL={interval};BYDAY=MO,SA;BYMONTH=1,6,12"
+    first = date(2027, 1, 6).toordinal()
+    monday = first - 2
+    expected = [
+        day - EPOCH
+        for day in range(first, first + 1_200)
+        if (day - monday) // 7 % interval == 0
+        and date.fromordinal(day).weekday() in (0, 5)
+        and date.fromordinal(day).month in (1, 6, 12)
+    ]
+    days = days_of(choice_of(read_recurrence(text), first - EPOCH))
+    assert days.between(first - EPOCH, first + 1_200 - EPOCH) == expected
+    assert days.count(first - EPOCH, first + 1_200 - EPOCH) == len(expected)
+
+
+@pytest.mark.parametrize(
+    ("nth", "expected"),
+    [("1FR", (2027, 1, 1)), ("-1FR", (2027, 12, 31)), ("53FR", (2027, 12, 31)),
+     ("2MO", (2027, 1, 11)), ("-53FR", (2027, 1, 1))],
+)  # fmt: skip
+def test_numbered_weekdays_of_a_year_that_begins_and_ends_with_one(
+    nth: str, expected: tuple[int, int, int]
+) -> None:
+    first = date(2027, 1, 1).toordinal() - EPOCH
+    days = days_of(choice_of(read_recurrence(f"FREQ=YEARLY;BYDAY={nth}"), first))
+    assert days.next_day(first) == date(*expected).toordinal() - EPOCH

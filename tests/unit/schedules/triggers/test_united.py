@@ -151,3 +151,21 @@ def test_one_part_alone_has_nothing_in_common() -> None:
     trigger = united("0 9 1 1 * | 0 9 * * *", end_at=FROM + 30 * DAY)
     assert trigger.latest_ms(FROM, FROM + 9 * DAY) == (FROM + 8 * DAY + 540 * MINUTE, 9)
     assert trigger.latest_ms(FROM, FROM + 540 * MINUTE - 1) == (FROM, 0)
+
+
+def test_a_union_whose_bounds_leave_nothing_has_no_instant() -> None:
+    trigger = united("0 9 * * * | @every 60m", end_at=FROM)
+    assert trigger.first_ms(FROM) is None
+    assert trigger.after_ms(FROM) is None
+
+
+def test_nothing_lies_between_an_instant_and_one_before_it() -> None:
+    trigger = united("0 9 * * * | @every 60m")
+    assert trigger.latest_ms(FROM + 5 * MINUTE, FROM) == (FROM + 5 * MINUTE, 0)
+    assert trigger.latest_ms(FROM + DAY, FROM) == (FROM + DAY, 0)
+    assert repr(trigger.latest_ms(FROM, FROM + 120 * MINUTE)[1]) == "2"
+
+
+def test_four_parts_are_allowed() -> None:
+    asked: Any = {**EMPTY, "kind": "CRON", "cron": " | ".join(["0 9 * * *"] * 4)}
+    assert cron_problem(asked) is None
