@@ -137,3 +137,11 @@ def test_a_text_of_255_bytes_is_the_longest_with_a_size_of_one(
 def test_numbers_at_rest_have_a_sign() -> None:
     rule = Rule("EVERY", when=60_000, start_at=-5, end_at=(1 << 62) + 1)
     assert decode_rule(encode_rule(rule)) == rule
+
+
+def test_what_lies_behind_the_days_of_a_calendar_is_none_of_them() -> None:
+    rule = Rule(
+        "CRON", when="@daily", calendar="de", on_holiday="NEXT_BUSINESS_DAY",
+        packed_days=packed_days([20_812], [5, 6]), targets=b"[{}]",
+    )  # fmt: skip
+    assert decode_rule(encode_rule(rule)) == rule

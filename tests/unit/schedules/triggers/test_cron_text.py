@@ -37,6 +37,7 @@ from belfry.schedules.triggers.expression import expression
         ("@evry 90s or more", 1, "are, and @every with a duration", "; did you mean @every?"),
         ("0 9 * * 5-MON-2", 9, "'5-MON-2' is no day-of-week", "MON#2 for the second Monday"),
         ("0 9 * JUNI-JULI *", 7, "no month: 1-12", "; did you mean JUN-JUL?"),
+        ("0 9 * SEPTEMBRES *", 7, "no month: 1-12", "; did you mean SEP?"),
         ("0 9 * AUGUSTUS-XII *", 7, "no month: 1-12 or JAN-DEC", ""),
     ],
 )
@@ -46,6 +47,7 @@ def test_mistakes(text: str, character: int, says: str, hint: str) -> None:
     assert caught.value.position + 1 == character
     assert says in str(caught.value)
     assert str(caught.value).endswith(hint)
+    assert "did you mean" in hint or "did you mean" not in str(caught.value)
 
 
 @pytest.mark.parametrize("text", ["@every", "@every 90", "@every x", "@EVERY 0s", "@every 101000d"])
@@ -171,6 +173,9 @@ def test_the_nearest_weekday_of_the_month(day: str, month: str, expected: int) -
         ("H(12-10) * * * *", "H(12-10) * * * *"),
         ("H(0-60) H * * *", "H(0-60) 10 * * *"),
         ("HOUR H * * *", "HOUR 10 * * *"),
+        ("H/1 * * * *", "0-59/1 * * * *"),
+        # No year is drawn.
+        ("0 0 0 H 1 * H", "0 0 0 5 1 * H"),
         ("H H", "H H"),
     ],
 )

@@ -175,3 +175,16 @@ def test_numbered_weekdays_of_a_year_that_begins_and_ends_with_one(
     first = date(2027, 1, 1).toordinal() - EPOCH
     days = days_of(choice_of(read_recurrence(f"FREQ=YEARLY;BYDAY={nth}"), first))
     assert days.next_day(first) == date(*expected).toordinal() - EPOCH
+
+
+@pytest.mark.parametrize(
+    ("text", "times"),
+    [
+        ("FREQ=SECONDLY;INTERVAL=3600;BYHOUR=9,17", ["04T09:00Z", "04T17:00Z", "05T09:00Z"]),
+        ("FREQ=DAILY;BYHOUR=9,17;BYSETPOS=-1", ["04T17:00Z", "05T17:00Z", "06T17:00Z"]),
+        ("FREQ=SECONDLY;INTERVAL=1800;BYSETPOS=1;BYHOUR=9", ["04T09:00Z", "04T09:30Z",
+                                                            "05T09:00Z"]),
+    ],
+)  # fmt: skip
+def test_few_times_of_a_day(text: str, times: list[str]) -> None:
+    assert [each.removeprefix("2027-01-") for each in shown(rrule(text), 3)] == times
