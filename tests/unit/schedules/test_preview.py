@@ -126,6 +126,7 @@ def test_what_the_engine_would_refuse_is_refused() -> None:
     nowhere = preview(at, NOW, 1, "Nowhere")
     assert isinstance(nowhere, Rejection)
     assert nowhere.code == "bad_timezone"
+    assert " is no IANA time zone of release " in nowhere.reason
 
 
 def test_instants_that_are_costly_to_find_end_after_400_years() -> None:
@@ -159,7 +160,9 @@ def test_an_instant_just_400_years_after_the_first_is_shown_and_no_later_one() -
     assert found.occurrences[0].local == "2028-02-29T00:00:00.000+00:00"
     assert found.occurrences[-1].local == "2428-02-29T00:00:00.000+00:00"
     assert len(found.occurrences) == 98
-    assert [each.code for each in found.warnings] == ["cut_short"]
+    assert [(each.code, each.text) for each in found.warnings] == [
+        ("cut_short", "Only 98 of 200 instants are shown: the others are too far to find.")
+    ]
 
 
 @pytest.mark.parametrize(
