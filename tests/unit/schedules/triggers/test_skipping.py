@@ -186,3 +186,4 @@ def test_why_it_is_over_is_told_only_where_it_is() -> None:
     assert trigger.why_over(FROM) == ""
     assert trigger.after_ms(FROM + DAY + 9 * HOUR) is None
     assert trigger.why_over(FROM + DAY + 9 * HOUR) == ""
+    assert trigger.first_ms(FROM + 2 * DAY) is None
