@@ -14,7 +14,7 @@ import pytest
 from belfry.schedules.days_off import days_off
 from belfry.schedules.rule import Rule
 from belfry.schedules.triggers import Trigger, trigger_by
-from belfry.schedules.triggers.moving import moves_too_often
+from belfry.schedules.triggers.moving import MovingTrigger, moves_too_often
 from tests.unit.schedules.triggers.test_skipping import CALENDARS, DAY, END, FROM, HOUR
 
 # Begun well before, so that what moves here from there is met.
@@ -22,6 +22,8 @@ START = FROM - 40 * DAY
 RULES = {
     "every 6 hours": Rule("EVERY", 6 * HOUR, start_at=START),
     "every 25 hours": Rule("EVERY", 25 * HOUR, start_at=START + 7),
+    # What moves back lies before what is there.
+    "every 23 hours": Rule("EVERY", 23 * HOUR, start_at=START + 7),
     "cron": Rule("CRON", "30 2,23 * * *"),
     "cron of three days": Rule("CRON", "0 9 * * TUE,FRI,SAT"),
     "rrule": Rule("RRULE", "FREQ=DAILY;BYHOUR=0,12", start_at=START),
@@ -126,3 +128,15 @@ def test_what_moves_before_the_start_is_no_occurrence() -> None:
 )
 def test_a_rule_that_moves_is_due_once_a_minute_at_most(rule: Rule, too_often: bool) -> None:
     assert moves_too_often(trigger_by(rule), FROM) is too_often
+
+
+def test_a_rule_may_be_due_too_often_later_than_at_first() -> None:
+    """A day lies behind 09:00:30, and half a minute behind the next one."""
+    trigger = trigger_by(Rule("CRON", "0,30 0 9 * * *"))
+    assert moves_too_often(trigger, FROM + 9 * HOUR)
+
+
+def test_what_follows_an_instant_that_is_none_of_the_rule_is_that_of_any() -> None:
+    trigger = moving_of(RULES["cron of three days"], CALENDARS["weekend"], "NEXT")
+    assert isinstance(trigger, MovingTrigger)
+    assert trigger.next_ms(FROM, FROM + 4 * DAY) == FROM + 4 * DAY + 9 * HOUR
