@@ -193,9 +193,9 @@ def expected_from(etag: str) -> int | None:
     if found is None:
         return None
     generation, version = int(found[1] or 0), int(found[2])
-    if not (0 < version < 2**31 and generation < 2**31):
+    if max(generation, version) >= 2**31:
         return None
-    return expected_of(generation, version) if generation else version
+    return expected_of(generation, version)
 
 
 def fire_id(schedule: bytes, life: int, version: int, nominal_ms: int) -> bytes:

@@ -87,8 +87,7 @@ def record_of(given: Mapping[str, Any] | str) -> dict[str, Any]:
     headers = [
         {"name": each["name"], "value": each.get("value", "")} for each in _pairs(fields_given)
     ]
-    defaults = {name: value for name, value in _DEFAULTS.items() if name != "url"}
-    return {**defaults, **fields_given, "headers": headers}
+    return {**_DEFAULTS, **fields_given, "headers": headers}
 
 
 def _pairs(fields_given: Mapping[str, Any]) -> list[dict[str, Any]]:

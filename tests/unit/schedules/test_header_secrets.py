@@ -9,6 +9,7 @@ from belfry.schedules.header_secrets import (
     filled,
     literal_credentials,
     literal_warning,
+    named_problem,
     reach_problem,
     references_in,
     references_of,
@@ -116,7 +117,17 @@ def test_a_literal_credential_is_warned_of_without_its_value() -> None:
     assert "authorization" in told
     assert "abc" not in told
     assert literal_warning([]) is None
+    assert literal_warning(["X-Token", "Cookie", "x-token"]) == (
+        "header cookie, x-token of an HTTP target holds its value as it is, which lies in topics"
+        " readable: put the secret into a variable BELFRY_SECRET_NAME or a file of the process that"
+        " delivers, and write ${env:...} or ${file:...} in its place"
+    )
 
 
 def _problems(target: HttpTarget) -> list[str]:
     return problems(TenantPolicy("a", http_targets=(target,)))
+
+
+def test_a_reference_of_255_characters_is_the_longest() -> None:
+    assert named_problem("file:".ljust(255, "a")) is None
+    assert named_problem("file:".ljust(256, "a")) is not None

@@ -57,6 +57,25 @@ def test_a_spread_tenant_lives_in_the_shards_of_its_ids() -> None:
     assert len({homes.of("demo", f"{n}", 8) for n in range(200)}) > 1
 
 
+def test_all_homes_of_a_tenant_are_those_of_each_spread_it_has_had() -> None:
+    homes = Homes(64)
+    whole, four = homes.of("demo"), [partition_of(b"demo/%d" % n, 64) for n in range(4)]
+    assert homes.all_of("demo", [1]) == [whole]
+    assert homes.all_of("demo", [4]) == list(dict.fromkeys(four))
+    assert homes.all_of("demo", [1, 4]) == list(dict.fromkeys([whole, *four]))
+    assert homes.all_of("demo", [4, 1]) == list(dict.fromkeys([*four, whole]))
+    assert homes.all_of("demo", []) == []
+
+
+def test_a_request_asks_the_homes_of_each_spread_and_begins_at_the_last() -> None:
+    homes = Homes(64)
+    for schedule_id in ("a", "b", "order/1"):
+        asked = homes.route("demo", schedule_id, (1, 4), 8)
+        assert asked[-1] == homes.of("demo", schedule_id, 8)
+        assert asked[0] == homes.of("demo")
+        assert {*asked} == {homes.of("demo", schedule_id, spread) for spread in (1, 4, 8)}
+
+
 def test_homes_do_not_depend_on_what_was_asked_before() -> None:
     names = [f"tenant-{n}" for n in range(50)]
     one, other = Homes(7), Homes(7)
@@ -99,6 +118,8 @@ def test_a_triggered_fire_is_another_than_the_one_by_the_clock() -> None:
         ("2147483647.2147483647", (2**31 - 1) << 32 | 2**31 - 1),
         ("2147483648.1", None),
         ("1.2147483648", None),
+        ("1", 1),
+        ("7.1", 7 << 32 | 1),
         ("0", None),
         ("0.2", None),
         ("7.0", None),

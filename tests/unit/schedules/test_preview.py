@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
+from belfry.schedules.days_off import packed_days
 from belfry.schedules.fields import EMPTY
 from belfry.schedules.instants import format_instant, parse_instant
-from belfry.schedules.preview import Preview, local_time, preview
+from belfry.schedules.preview import MOST, Preview, local_time, preview
 from belfry.schedules.rejections import Rejection
 
 NOW = parse_instant("2026-03-01T12:00:00Z")
@@ -71,6 +72,7 @@ def test_words(fields: dict[str, Any], words: str) -> None:
         (cron("0 9 * * *"), []),
         (cron("0 9 * * *", "Europe/Paris"), []),
         (cron("30 2 * * *", "Europe/Paris"), ["clock_gap", "clock_repeat", "clock_gap"]),
+        (cron("0 3 * * *", "Europe/Paris"), []),
         (cron("30 2 * * *", "Europe/Paris", except_cron="* 2 * * *"), ["clock_gap", "clock_gap"]),
         (cron("30 2 * * *", "Europe/Paris", except_cron="* 3 * * *"), ["clock_repeat"]),
         (cron("0,30 2 * * *", "Europe/Paris", except_cron="0-29 2-3 * * *"), ["clock_repeat"]),
@@ -124,6 +126,7 @@ def test_what_the_engine_would_refuse_is_refused() -> None:
     nowhere = preview(at, NOW, 1, "Nowhere")
     assert isinstance(nowhere, Rejection)
     assert nowhere.code == "bad_timezone"
+    assert " is no IANA time zone of release " in nowhere.reason
 
 
 def test_instants_that_are_costly_to_find_end_after_400_years() -> None:
@@ -150,3 +153,83 @@ def test_a_preview_stops_when_it_is_told_to() -> None:
     assert isinstance(found, Preview)
     assert len(found.occurrences) == 3
     assert found.warnings[-1].code == "cut_short"
+
+
+def test_an_instant_just_400_years_after_the_first_is_shown_and_no_later_one() -> None:
+    found = cron("0 0 29 2 *", count=200)
+    assert found.occurrences[0].local == "2028-02-29T00:00:00.000+00:00"
+    assert found.occurrences[-1].local == "2428-02-29T00:00:00.000+00:00"
+    assert len(found.occurrences) == 98
+    assert [(each.code, each.text) for each in found.warnings] == [
+        ("cut_short", "Only 98 of 200 instants are shown: the others are too far to find.")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("fields", "why"),
+    [
+        ({"cron": "0 0 1 1 *", "end_at": NOW + 1}, "no instant lies between now and its end"),
+        ({"cron": "0 9 * * *", "except_cron": "* 0-12 * * *"},
+         "except_cron leaves out every instant that it would have"),
+        ({"cron": "0 0 1 1 *", "except_cron": "* 12 * * *", "end_at": NOW + 1},
+         "no instant lies between now and its end"),
+    ],
+)  # fmt: skip
+def test_why_a_rule_is_never_due(fields: dict[str, Any], why: str) -> None:
+    found = asked(kind="CRON", **fields)
+    assert found.occurrences == []
+    assert [(each.code, each.text) for each in found.warnings][:1] == [
+        ("never_fires", f"It is never due: {why}.")
+    ]
+
+
+def test_a_calendar_that_nobody_has_is_refused_with_whose_it_would_be() -> None:
+    for tenant, named in (("shop", "shop"), ("", "(none given)")):
+        request: Any = {**EMPTY, "tenant": tenant, "kind": "CRON", "cron": "@daily"}
+        found = preview(request | {"calendar": "de"}, NOW, 1)
+        assert isinstance(found, Rejection)
+        assert (found.code, found.reason) == (
+            "unknown_calendar",
+            (
+                f"calendar 'de' is none that tenant {named} has: name the tenant, and a calendar"
+                " that it has (`belfry calendar list`)."
+            ),
+        )
+
+
+def test_days_off_are_told_and_left_out() -> None:
+    request: Any = {**EMPTY, "kind": "CRON", "cron": "0 9 * * *", "calendar": "de"}
+    weekends = packed_days([], [5, 6])
+    for way, words, days in (
+        (None, "not on days off of calendar de", [2, 3, 4, 5, 6, 9]),
+        ("SKIP", "not on days off of calendar de", [2, 3, 4, 5, 6, 9]),
+        ("NEXT_BUSINESS_DAY", "moved to the next business day from days off of calendar de",
+         [2, 3, 4, 5, 6, 9]),
+    ):  # fmt: skip
+        found = preview(request | {"on_holiday": way}, NOW, 6, days=weekends)
+        assert isinstance(found, Preview)
+        assert found.words == f"At 09:00, UTC; {words}"
+        assert [int(each.local[8:10]) for each in found.occurrences] == days
+        assert [each.number for each in found.occurrences] == [*range(6)]
+
+
+def test_as_many_are_shown_as_are_asked_for_and_as_fire() -> None:
+    assert len(cron("* * * * *", count=3).occurrences) == 3
+    assert len(cron("* * * * *", count=3, max_fires=2).occurrences) == 2
+    assert len(cron("* * * * * *", count=MOST + 1).occurrences) == MOST
+
+
+def test_what_waits_for_an_acknowledgement_has_no_instant_but_its_last() -> None:
+    waits: dict[str, Any] = {"kind": "AFTER_ACK", "tenant": "demo", "schedule_id": "a"}
+    assert asked(**waits, after_ack="b").occurrences == []
+    bound = asked(**waits, after_ack="b", latest_at=NOW + 5)
+    assert [each.scheduled_ms for each in bound.occurrences] == [NOW + 5]
+
+
+@pytest.mark.parametrize(("interval_ms", "warned"), [(999, ["very_frequent"]), (1_000, [])])
+def test_an_interval_below_a_second_is_warned_of(interval_ms: int, warned: list[str]) -> None:
+    for fields in (
+        {"kind": "EVERY", "interval_ms": interval_ms},
+        {"kind": "CRON", "cron": f"@every {interval_ms}ms"},
+    ):
+        assert [each.code for each in asked(**fields).warnings] == warned

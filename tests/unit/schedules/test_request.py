@@ -200,7 +200,19 @@ def test_a_dtstart_at_the_end_of_all_calendars_is_refused(start: str) -> None:
     found = problem(kind="RRULE", at=None, rrule=f"{start} RRULE:FREQ=DAILY")
     assert found is not None
     assert found.code == "bad_rule"
-    assert "9996-10-31" in found.reason
+    assert "its DTSTART is after 9996-10-31, and nothing is due from then on" in found.reason
+
+
+@pytest.mark.parametrize("count", [100_000_000, (1 << 31) - 1])
+def test_a_count_whose_end_is_too_far_to_find_is_refused(count: int) -> None:
+    rule = f"FREQ=MONTHLY;BYDAY=MO;BYSETPOS=1;COUNT={count}"
+    found = problem(kind="RRULE", at=None, rrule=rule, start_at=NOW)
+    assert found is not None
+    assert found.code == "bad_rule"
+    assert found.reason.endswith(
+        "its COUNT ends so many years ahead that its end is not looked for: give UNTIL, end_at or"
+        " max_fires instead."
+    )
 
 
 def test_the_last_dtstart_of_all_calendars_ends_nobody() -> None:

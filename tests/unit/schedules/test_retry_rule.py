@@ -67,6 +67,8 @@ def test_parts_stand_in_any_order_and_may_be_parted_by_commas() -> None:
     ):
         assert parse_retry_rule(text) == whole
     assert parse_retry_rule(EXAMPLE).jitter_ms(5_000) == 500
+    # The share is whole milliseconds.
+    assert repr(RetryRule(jitter_percent=10).jitter_ms(5_009)) == "500"
 
 
 @pytest.mark.parametrize(
@@ -88,11 +90,15 @@ def test_parts_stand_in_any_order_and_may_be_parted_by_commas() -> None:
         ("factor=\u0661", "factor: '\u0661' is not"),
         ("attempts=0", f"attempts: '0' is not 1 to {MOST_ATTEMPTS} tries, the first one too."),
         ("attempts=201", "attempts: '201' is not"),
+        ("attempts=many", f"attempts: 'many' is not 1 to {MOST_ATTEMPTS} tries"),
         ("attempts=-1", "attempts: '-1' is not"),
         ("jitter=101%", "jitter: '101%' is not 0% to 100% of each wait"),
         ("jitter=5s", "one of a fixed length is the header belfry-jitter."),
         ("first=1s first=1s", "first is given twice: keep one."),
-        ("first=2h", "first 2h is longer than most 1h"),
+        (
+            "first=2h",
+            "than most 1h, which no wait exceeds: give a shorter first, or a longer most.",
+        ),
         ("first=1s " * 50, "450 characters are too many: at most 200."),
     ],
 )
@@ -101,6 +107,21 @@ def test_what_cannot_be_read_is_refused_with_what_is_allowed(text: str, said: st
         parse_retry_rule(text)
     assert said in str(refused.value)
     assert len(str(refused.value)) < 400
+
+
+@pytest.mark.parametrize(
+    ("text", "rule"),
+    [
+        ("first=1ms most=1ms", RetryRule(1, most_ms=1)),
+        ("first=366d most=366d", RetryRule(YEAR_MS, most_ms=YEAR_MS)),
+        ("factor=1", RetryRule(factor=Fraction(1))),
+        ("factor=100", RetryRule(factor=Fraction(100))),
+        (f"attempts={MOST_ATTEMPTS}", RetryRule(attempts=MOST_ATTEMPTS)),
+        ("jitter=100%".ljust(200), RetryRule(jitter_percent=100)),
+    ],
+)
+def test_a_rule_at_its_bounds_is_allowed(text: str, rule: RetryRule) -> None:
+    assert parse_retry_rule(text) == rule
 
 
 def test_the_costliest_rule_costs_little() -> None:

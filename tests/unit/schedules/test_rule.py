@@ -9,7 +9,14 @@ import pytest
 from belfry.schedules.days_off import packed_days
 from belfry.schedules.fields import EMPTY
 from belfry.schedules.request import Request
-from belfry.schedules.rule import Rule, decode_rule, encode_rule, rule_of
+from belfry.schedules.rule import (
+    Rule,
+    decode_rule,
+    encode_rule,
+    has_calendar,
+    leaves_out,
+    rule_of,
+)
 
 FULL = Rule(
     "CRON",
@@ -92,3 +99,49 @@ def test_lateness_defaults() -> None:
     assert Rule("AT", max_lateness_ms=5).lateness_limit_ms == 5
     assert Rule("EVERY", when=1).lateness_limit_ms == 60_000
     assert Rule("CRON", when="@daily", max_lateness_ms=0).lateness_limit_ms == 0
+
+
+@pytest.mark.parametrize(
+    ("rule", "left_out", "calendar"),
+    [
+        (Rule("AT"), False, False),
+        # Its text lies where others have the second half of their bits.
+        (Rule("CRON", when="0 9 * * *"), False, False),
+        (Rule("CRON", when="0 9 * * *", except_cron="* 0-5 * * *"), True, False),
+        (Rule("AFTER", max_wait_ms=900_000), False, False),
+        (FROZEN["01 03 20 80 00 10 06 40 64 61 69 6c 79 00 09 02 02 64 65 60 cc a2 01 07"],
+         True, True),
+    ],
+)  # fmt: skip
+def test_whether_a_rule_leaves_instants_out_is_seen_in_its_bits(
+    rule: Rule, left_out: bool, calendar: bool
+) -> None:
+    encoded = encode_rule(rule)
+    assert (leaves_out(encoded), has_calendar(encoded)) == (left_out, calendar)
+
+
+@pytest.mark.parametrize(
+    ("size", "bits", "prefix"),
+    [(1, "2000", "01"), (255, "2000", "ff"), (256, "4000", "01 00"), (65_535, "4000", "ff ff")],
+)
+def test_a_text_of_255_bytes_is_the_longest_with_a_size_of_one(
+    size: int, bits: str, prefix: str
+) -> None:
+    rule = Rule("RRULE", when="x" * size)
+    encoded = encode_rule(rule)
+    assert encoded[2:4].hex() == bits
+    assert encoded[4:-size].hex(" ") == prefix
+    assert decode_rule(encoded) == rule
+
+
+def test_numbers_at_rest_have_a_sign() -> None:
+    rule = Rule("EVERY", when=60_000, start_at=-5, end_at=(1 << 62) + 1)
+    assert decode_rule(encode_rule(rule)) == rule
+
+
+def test_what_lies_behind_the_days_of_a_calendar_is_none_of_them() -> None:
+    rule = Rule(
+        "CRON", when="@daily", calendar="de", on_holiday="NEXT_BUSINESS_DAY",
+        packed_days=packed_days([20_812], [5, 6]), targets=b"[{}]",
+    )  # fmt: skip
+    assert decode_rule(encode_rule(rule)) == rule

@@ -8,13 +8,14 @@ import pytest
 
 from belfry.schedules.masking import masked_target, masked_url
 from belfry.schedules.rule import Rule, decode_rule, encode_rule, targets_in, without_targets
-from belfry.schedules.target_kinds import is_allowed, list_problem, place_of
+from belfry.schedules.target_kinds import is_allowed, kind_of, list_problem, place_of
 from belfry.schedules.target_kinds.kafka import KAFKA
 from belfry.schedules.targets import (
     MAX_ATTEMPTS,
     HttpTarget,
     decode_targets,
     encode_targets,
+    is_typed,
     record_of,
     records_in,
     target_of,
@@ -28,6 +29,7 @@ GOOD = [
     "https://example.com:8443/",
     "http://127.0.0.1:8000/x",
     "http://[::1]:80/",
+    "http://[1:2:3:4:5:6:7:8]/",
     "https://xn--bcher-kva.example/",
     "http://host_name.internal./",
 ]
@@ -121,6 +123,9 @@ def test_targets_are_not_without_number() -> None:
         ("example.com", ("*.example.com",), False),
         ("evilexample.com", ("*.example.com",), False),
         ("a.example.com.evil", ("*.example.com", "a.example.com"), False),
+        ("example.com", ("Example.com.",), True),
+        ("Example.com.:8443", ("example.com",), True),
+        ("a b", ("*.example.com",), False),
     ],
 )
 def test_hosts_are_allowed_by_name(host: str, names: tuple[str, ...], wanted: bool) -> None:
@@ -245,3 +250,86 @@ TOPIC = HttpTarget("kafka:audit")
 )
 def test_what_a_topic_cannot_do_is_told_word_by_word(target: HttpTarget, told: list[str]) -> None:
     assert KAFKA.problems(target) == told
+
+
+@pytest.mark.parametrize(
+    ("url", "place"),
+    [
+        ("https://Hooks.Example.com.:8443/x", "hooks.example.com"),
+        ("http://[::1]:80/", "[::1]"),
+        ("http://a b/", ""),
+        ("kafka:payments.audit", "kafka:payments.audit"),
+        ("kafka:.", ""),
+        ("kafka:..", ""),
+        ("kafka:a/b", ""),
+        ("payments.audit", ""),
+    ],
+)
+def test_an_address_names_a_host_or_a_topic(url: str, place: str) -> None:
+    assert place_of(HttpTarget(url)) == place
+
+
+@pytest.mark.parametrize(
+    "target",
+    [
+        HttpTarget("http://h:1/"),
+        HttpTarget("http://h:65535/"),
+        HttpTarget("http://h/".ljust(2_048, "a")),
+        HttpTarget("http://h/", timeout_ms=1),
+        HttpTarget("http://h/", timeout_ms=60_000),
+        HttpTarget("http://h/", max_attempts=MAX_ATTEMPTS),
+        HttpTarget("http://h/", headers=(("a", "b"),) * 32),
+        HttpTarget("kafka:a", max_attempts=MAX_ATTEMPTS),
+    ],
+)
+def test_a_target_at_its_bounds_is_allowed(target: HttpTarget) -> None:
+    assert list_problem([target]) is None
+
+
+def test_a_header_that_may_not_travel_is_told_word_by_word() -> None:
+    assert list_problem([HttpTarget("http://h/", headers=(("a b", "c"),))]) == (
+        "Header 'a b' of a target is not allowed: a name of letters, digits and - that is not"
+        " belfry's or the connection's own, and a value of printable ASCII."
+    )
+
+
+def test_targets_of_one_host_and_port_share_what_is_sent_at_once() -> None:
+    kind = kind_of(HttpTarget("http://h/"))
+    assert kind.share("https://Hooks.Example.com:8443/x?y") == "hooks.example.com:8443"
+    assert kind.share("https://hooks.example.com/x") == "hooks.example.com"
+    assert kind_of(HttpTarget("kafka:A.b")).share("kafka:A.b") == "kafka:A.b"
+
+
+FIELDS: dict[str, Any] = {"timeout_ms": 5, "max_attempts": 2, "secret_ref": "s"}
+
+
+@pytest.mark.parametrize(
+    ("fields", "typed"),
+    [
+        ({}, True),
+        ({"secret_ref": None}, True),
+        ({"headers": (("a", "b"),)}, True),
+        ({"timeout_ms": "5"}, False),
+        ({"timeout_ms": True}, False),
+        ({"max_attempts": 2.0}, False),
+        ({"strategy": None}, False),
+        ({"secret_ref": 7}, False),
+        ({"headers": (("a", 1),)}, False),
+        ({"headers": (("a", "b"), ("c", None))}, False),
+        ({"headers": (("a", "b", "c"),)}, False),
+    ],
+)
+def test_json_of_somebody_else_may_hold_other_types(fields: dict[str, Any], typed: bool) -> None:
+    assert is_typed(HttpTarget("http://h/", **{**FIELDS, **fields})) is typed
+
+
+@pytest.mark.parametrize(
+    ("place", "why"), [("kafka:orders", "orders is kept"), ("kafka:a/b", None), ("h", None)]
+)
+def test_whether_a_topic_is_kept_from_a_tenant_is_asked_by_its_name(
+    place: str, why: str | None
+) -> None:
+    assert KAFKA.refused(place, lambda topic: f"{topic} is kept") == why
+    assert KAFKA.allows("kafka:orders", ("kafka:orders", "h"))
+    assert not KAFKA.allows("kafka:orders", ("kafka:order", "h"))
+    assert not KAFKA.allows("kafka:orders", ())

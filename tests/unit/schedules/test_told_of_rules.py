@@ -109,3 +109,40 @@ def test_an_interval_that_skips_days_off_needs_no_start_and_one_that_moves_does(
     for way, refused in ((None, False), ("SKIP", False), ("NEXT_BUSINESS_DAY", True)):
         asked = request(kind="EVERY", interval_ms=DAY, calendar="de", on_holiday=way)
         assert (RequestChecks().problem(asked, NOW) is not None) == refused
+
+
+NO_RHYTHM = (
+    "moves instants, and an interval then has its rhythm from `start_at`, which is missing: set it,"
+    " or use SKIP."
+)
+TOO_OFTEN = (
+    "moves instants that are a minute apart or more, and the rule is due more often: use SKIP, or"
+    " another rule."
+)
+
+
+@pytest.mark.parametrize(
+    ("interval_ms", "start_at", "why"),
+    [
+        (3_600_000, None, NO_RHYTHM),
+        (59_999, NOW, TOO_OFTEN),
+        (60_000, NOW, None),
+    ],
+)
+def test_why_instants_cannot_move(interval_ms: int, start_at: int | None, why: str | None) -> None:
+    fields: dict[str, Any] = {"calendar": "de", "on_holiday": "NEXT_BUSINESS_DAY"}
+    asked = request(kind="EVERY", interval_ms=interval_ms, start_at=start_at, cron=None, **fields)
+    assert RequestChecks().problem(asked, NOW) == (
+        None if why is None else Rejection("bad_calendar", f"on_holiday NEXT_BUSINESS_DAY {why}")
+    )
+
+
+@pytest.mark.parametrize("text", ["@daily", "H 1 * * *", "* * *", "0 * 0-5 * * *"])
+def test_what_is_left_out_is_an_expression_of_five_fields(text: str) -> None:
+    asked = request(kind="CRON", cron="0 9 * * *", except_cron=text)
+    assert RequestChecks().problem(asked, NOW) == Rejection(
+        "bad_cron",
+        f"except_cron {text!r} cannot be read at character 1: give five fields, minute hour"
+        ' day-of-month month day-of-week, without H or an alias, such as "* 0-5 * * *" for the'
+        " night.",
+    )

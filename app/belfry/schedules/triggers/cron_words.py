@@ -90,21 +90,22 @@ def _described(text: str) -> str:
 
     options = Options()
     options.use_24hour_time_format = True
-    # It does not know each spelling, such as a step in a list; the numbers themselves it knows.
-    for spelling in (text, _numbers(text)):
-        with suppress(Exception):
-            return str(get_description(spelling, options))
+    with suppress(Exception):
+        return str(get_description(_without_steps_in_lists(text), options))
     return f"By the expression {text}"
 
 
-def _numbers(text: str) -> str:
-    """The same expression with numbers in its lists."""
+def _without_steps_in_lists(text: str) -> str:
+    """The same expression with numbers in such a list, whose words would be those of another one.
+
+    cron-descriptor says of ``1,2-6/2`` as weekdays "every 2 weeks".
+    """
     fields, words = read_cron(text), text.split()
     years = fields.years if len(words) == 7 else frozenset[int]()
     numbers = (fields.seconds, fields.minutes, fields.hours, fields.days.days, fields.months,
                fields.weekdays.each, years)  # fmt: skip
     first = 0 if len(words) > 5 else 1
     return " ".join(
-        ",".join(map(str, sorted(each))) if "," in word else word
+        ",".join(map(str, sorted(each))) if "," in word and "/" in word else word
         for word, each in zip(words, numbers[first:], strict=False)
     )

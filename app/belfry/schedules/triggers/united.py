@@ -115,9 +115,9 @@ class United(ZonedTrigger):
     def _repeated(self, from_ms: int, end_ms: int) -> int:
         """The same, by a look at each instant of the parts behind the first."""
         total = 0
-        for place, part in enumerate(self.parts):
+        for place, part in enumerate(self.parts[1:], 1):
             before = self.parts[:place]
-            at_ms = part.after_ms(from_ms - 1) if before else None
+            at_ms = part.after_ms(from_ms - 1)
             while at_ms is not None and at_ms < end_ms:
                 total += any(each.after_ms(at_ms - 1) == at_ms for each in before)
                 at_ms = part.after_ms(at_ms)

@@ -233,3 +233,26 @@ def test_what_is_left_out_begins_on_the_wall_of_its_own_time() -> None:
         at_ms = parse_instant(f"{day}T09:30:00.250{offset}")
         assert left_out.begin_ms(at_ms) == parse_instant(begins)
         assert left_out.holds(at_ms)
+
+
+def test_schedules_of_one_rule_have_rhythms_of_their_own() -> None:
+    """One trigger serves both, and remembers what it counted of days that are alike."""
+    trigger = every(7 * HOUR)
+    for phase in (0, 10 * MINUTE, HOUR, 3 * HOUR, 6 * HOUR):
+        first = EVENING + phase
+        whole = range(first, first + 20 * DAY, 7 * HOUR)
+        free = [each for each in whole if not trigger._left_out.holds(each)][:40]  # type: ignore[attr-defined]
+        for until_ms in (free[3], free[20], free[39]):
+            passed = [each for each in free if first < each <= until_ms]
+            assert trigger.latest_ms(first, until_ms) == (until_ms, len(passed))
+
+
+def test_an_instant_a_millisecond_before_a_night_came_before() -> None:
+    """Each second, 999 ms after it: the last one of an evening is 23:59:59.999."""
+    start_ms = parse_instant("2026-07-01T23:00:00.999+02:00")
+    trigger = every(1_000, start_at=start_ms)
+    morning_ms = parse_instant("2026-07-02T06:00:00.999+02:00")
+    evening_ms = parse_instant("2026-07-01T23:59:59.999+02:00")
+    assert trigger.after_ms(evening_ms) == morning_ms
+    assert trigger.before_ms(morning_ms, start_ms) == evening_ms
+    assert trigger.before_ms(morning_ms, evening_ms) == evening_ms

@@ -14,6 +14,7 @@ import pytest
 from belfry.schedules.days_off import days_off
 from belfry.schedules.rule import Rule
 from belfry.schedules.triggers import Trigger, trigger_by
+from belfry.schedules.triggers.moving import MovingTrigger, moves_too_often
 from tests.unit.schedules.triggers.test_skipping import CALENDARS, DAY, END, FROM, HOUR
 
 # Begun well before, so that what moves here from there is met.
@@ -21,6 +22,8 @@ START = FROM - 40 * DAY
 RULES = {
     "every 6 hours": Rule("EVERY", 6 * HOUR, start_at=START),
     "every 25 hours": Rule("EVERY", 25 * HOUR, start_at=START + 7),
+    # What moves back lies before what is there.
+    "every 23 hours": Rule("EVERY", 23 * HOUR, start_at=START + 7),
     "cron": Rule("CRON", "30 2,23 * * *"),
     "cron of three days": Rule("CRON", "0 9 * * TUE,FRI,SAT"),
     "rrule": Rule("RRULE", "FREQ=DAILY;BYHOUR=0,12", start_at=START),
@@ -85,3 +88,55 @@ def test_nothing_lies_before_the_start(way: str) -> None:
         off = days_off(CALENDARS["both"])
         assert not off.off(first_ms // DAY)
         assert first_ms == off.business_from(start_ms // DAY) * DAY
+
+
+@pytest.mark.parametrize("weekday", ["SAT", "SUN"])
+def test_an_end_bounds_where_an_instant_moves_to(weekday: str) -> None:
+    """To Monday, the 9th: it counts at the end itself, and not a millisecond before it."""
+    moved_ms, tuesday_ms = FROM + 7 * DAY + 9 * HOUR, FROM + DAY
+    for end_at, expected in ((moved_ms, moved_ms), (moved_ms - 1, None)):
+        rule = Rule("CRON", f"0 9 * * {weekday}", end_at=end_at, calendar="de",
+                    on_holiday="NEXT_BUSINESS_DAY", packed_days=CALENDARS["weekend"])  # fmt: skip
+        trigger = trigger_by(rule)
+        assert trigger.first_ms(tuesday_ms) == expected
+        found = (tuesday_ms, 0) if expected is None else (moved_ms, 1)
+        assert trigger.latest_ms(tuesday_ms, END) == found
+
+
+def test_what_moves_before_the_start_is_no_occurrence() -> None:
+    """Sunday, the 8th, moves to Friday, and a start on that Friday lets it fire."""
+    friday_ms = FROM + 4 * DAY + 9 * HOUR
+    for start_at, expected in ((friday_ms, friday_ms), (friday_ms + 1, friday_ms + 7 * DAY)):
+        trigger = moving_of(
+            Rule("CRON", "0 9 * * SUN", start_at=start_at), CALENDARS["weekend"], "PREVIOUS"
+        )
+        assert trigger.first_ms(FROM) == expected
+
+
+@pytest.mark.parametrize(
+    ("rule", "too_often"),
+    [
+        (Rule("EVERY", 59_999), True),
+        (Rule("EVERY", 60_000), False),
+        (Rule("EVERY", 1, end_at=FROM + 1), False),
+        (Rule("EVERY", 1, end_at=FROM + 2), True),
+        # Twice within a minute, once a day.
+        (Rule("CRON", "0,30 0 9 * * *"), True),
+        (Rule("CRON", "0 9 * * *"), False),
+        (Rule("CRON", "0 9 * * *", end_at=FROM), False),
+    ],
+)
+def test_a_rule_that_moves_is_due_once_a_minute_at_most(rule: Rule, too_often: bool) -> None:
+    assert moves_too_often(trigger_by(rule), FROM) is too_often
+
+
+def test_a_rule_may_be_due_too_often_later_than_at_first() -> None:
+    """A day lies behind 09:00:30, and half a minute behind the next one."""
+    trigger = trigger_by(Rule("CRON", "0,30 0 9 * * *"))
+    assert moves_too_often(trigger, FROM + 9 * HOUR)
+
+
+def test_what_follows_an_instant_that_is_none_of_the_rule_is_that_of_any() -> None:
+    trigger = moving_of(RULES["cron of three days"], CALENDARS["weekend"], "NEXT")
+    assert isinstance(trigger, MovingTrigger)
+    assert trigger.next_ms(FROM, FROM + 4 * DAY) == FROM + 4 * DAY + 9 * HOUR

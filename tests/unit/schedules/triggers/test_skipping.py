@@ -177,3 +177,13 @@ def test_why_a_rule_itself_is_over_is_told_by_the_rule() -> None:
     told = trigger_by(without).why_over(FROM)
     assert told
     assert trigger_by(rule).why_over(FROM) == told
+
+
+def test_why_it_is_over_is_told_only_where_it_is() -> None:
+    """A day before the end a fire is left; then the bounds of the rule say it themselves."""
+    rule = Rule("CRON", "0 9 * * *", end_at=FROM + 2 * DAY)
+    trigger = skipping_of(rule, WEEKEND)
+    assert trigger.why_over(FROM) == ""
+    assert trigger.after_ms(FROM + DAY + 9 * HOUR) is None
+    assert trigger.why_over(FROM + DAY + 9 * HOUR) == ""
+    assert trigger.first_ms(FROM + 2 * DAY) is None

@@ -129,3 +129,43 @@ def test_what_cannot_be_united_is_refused_at_its_place(text: str, place: int, sa
     assert found.code == "bad_cron"
     assert f"at character {place}: " in found.reason
     assert said in found.reason
+
+
+@pytest.mark.parametrize("zone", ["UTC", "Europe/Paris"])
+def test_instants_that_parts_have_in_common_count_once(zone: str) -> None:
+    """Between all pairs of instants, and a millisecond beside them, over the clock's change."""
+    trigger = united("0 */8 * * * | 0 4,8 * * * | @every 240m", zone)
+    from_ms = parse_instant("2026-03-28T00:00:00Z")
+    found = instants(trigger, from_ms, from_ms + 2 * DAY)
+    assert len(found) == len({*found}) >= 12
+    beside = [each + by for each in found for by in (-1, 0, 1)]
+    for after in beside[::2]:
+        for until in beside[::3]:
+            if after < until:
+                between = [each for each in found if after < each <= until]
+                expected = (between[-1] if between else after, len(between))
+                assert trigger.latest_ms(after, until) == expected
+
+
+def test_one_part_alone_has_nothing_in_common() -> None:
+    trigger = united("0 9 1 1 * | 0 9 * * *", end_at=FROM + 30 * DAY)
+    assert trigger.latest_ms(FROM, FROM + 9 * DAY) == (FROM + 8 * DAY + 540 * MINUTE, 9)
+    assert trigger.latest_ms(FROM, FROM + 540 * MINUTE - 1) == (FROM, 0)
+
+
+def test_a_union_whose_bounds_leave_nothing_has_no_instant() -> None:
+    trigger = united("0 9 * * * | @every 60m", end_at=FROM)
+    assert trigger.first_ms(FROM) is None
+    assert trigger.after_ms(FROM) is None
+
+
+def test_nothing_lies_between_an_instant_and_one_before_it() -> None:
+    trigger = united("0 9 * * * | @every 60m")
+    assert trigger.latest_ms(FROM + 5 * MINUTE, FROM) == (FROM + 5 * MINUTE, 0)
+    assert trigger.latest_ms(FROM + DAY, FROM) == (FROM + DAY, 0)
+    assert repr(trigger.latest_ms(FROM, FROM + 120 * MINUTE)[1]) == "2"
+
+
+def test_four_parts_are_allowed() -> None:
+    asked: Any = {**EMPTY, "kind": "CRON", "cron": " | ".join(["0 9 * * *"] * 4)}
+    assert cron_problem(asked) is None
