@@ -16,7 +16,6 @@ from belfry.schedules.outcomes import Outcome
 from belfry.store.ordered_map import MemoryMap
 from belfry.wire.lifecycle import LifecycleEvent, decode_lifecycle, encode_lifecycle
 from belfry.wire.lifecycle_heads import headline
-from belfry.wire.missed import missed_reason
 
 NOW_MS = 1_800_000_000_000
 ALWAYS = {0, 1}
@@ -344,18 +343,6 @@ def test_a_topic_that_is_read_anew_in_other_batches_tells_each_record_once(
     some = [each for each in wanted if decode_lifecycle(each[1]).schedule_id == "s1"]
     assert of_pages(partial(by_time_of, store, b"t", ALWAYS), limit) == wanted
     assert of_pages(partial(by_id_of, store, b"t", b"s1"), limit) == some
-
-
-def test_one_event_of_many_missed_occurrences_counts_them_all() -> None:
-    store = HistoryStore(MemoryMap())
-    event = LifecycleEvent(tenant="t", schedule_id="a", outcome=Outcome.MISSED, at=NOW_MS)
-    event.reason = missed_reason(3, NOW_MS, "on: another one fires for them")
-    body = encode_lifecycle(event)
-    fired = note(1, "a", NOW_MS, Outcome.FIRED, due_at=NOW_MS)
-    store.add(0, [HistoryEntry(0, headline(body), body), fired], 2)
-    (counted,) = hours(store, NOW_MS, NOW_MS + 1, ALWAYS).values()
-    shown = counters.shown(counted, fires_told=True)
-    assert (shown["missed"], shown["success_rate"]) == (3, 0.25)
 
 
 def test_counters_tell_requests_fires_and_how_late() -> None:
