@@ -123,6 +123,10 @@ def random_rule(draw: random.Random, zone: str, start_ms: int) -> dict[str, Any]
         given["start_at"] = start_ms - draw.randrange(30 * DAY) // 60_000 * 60_000
     elif draw.random() < 0.3:
         given["start_at"] = start_ms + draw.randrange(9 * DAY)
+    if "start_at" in given and draw.random() < 0.5:
+        # Right on an instant, which is the first one then.
+        at_ms = trigger_by(Rule(**{**given, "on_holiday": None})).first_ms(given["start_at"])
+        given["start_at"] = given["start_at"] if at_ms is None else at_ms
     if draw.random() < 0.3:
         given["end_at"] = start_ms + draw.randrange(20, 50) * DAY
     if draw.random() < 0.2:
@@ -144,7 +148,7 @@ def agrees(given: dict[str, Any], days: set[date], weekend: set[int], from_ms: i
     if start is not None:
         first_ms = start - 1 if start > first_ms else plain.anchor_ms(start, first_ms)
     sources = each(plain, first_ms, until_ms + 30 * DAY)
-    if start is not None and start > first_ms and (begin := plain.first_ms(start)) is not None:
+    if start is not None and start > first_ms and (begin := plain.first_ms(start - 1)) is not None:
         sources = [begin, *each(plain, begin, until_ms + 30 * DAY)]
     found = {moved for ms in sources if (moved := oracle.moved(ms, way)) is not None}
     low, high = start or 0, given.get("end_at") or 1 << 62

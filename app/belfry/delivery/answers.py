@@ -158,7 +158,8 @@ def step_after(state: DeliveryState, event: FiredEvent, answer: Answer, now_ms: 
     if answer.end is End.POSTPONED:
         at_ms = max(now_ms, answer.not_before_ms) + wait_ms % 1_000
     if at_ms - event.fired_at > state.age_ms:
-        when = f"{state.age_ms} ms after it fired, at attempt {state.attempt}"
+        latest = f"more than {state.age_ms} ms after it fired"
+        when = f"at attempt {state.attempt}, since the next one would be {latest}"
         return Failed(_told(answer, when))
     return Again(at_ms, following)
 

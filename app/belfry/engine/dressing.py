@@ -31,6 +31,8 @@ from belfry.wire.headers import SOURCE
 from belfry.wire.record import Headers
 
 CE_VERSION: Final = "ce_specversion"
+# How the content type of a CloudEvent begins whose value holds all of it: structured mode.
+STRUCTURED: Final = b"application/cloudevents"
 
 
 def dress(
@@ -40,13 +42,22 @@ def dress(
     if tenant.source_topic and row.seq < EARLIER_INPUT:
         source = b"%b/%d/%d" % (tenant.source_topic, partition_of_life(row.life), row.seq)
         headers.append((SOURCE, source))
-    if tenant.cloudevents and not any(name == CE_VERSION for name, _ in headers):
+    if tenant.cloudevents and not _is_cloudevent(headers):
         headers += _cloudevent(event, tenant)
     if tenant.delivery is not Delivery.ENVELOPE:
         return event.payload
     if not tenant.envelope_head:
         effects.unframed.add(tenant.name)
     return tenant.envelope_head + encode_fired(event)
+
+
+def _is_cloudevent(headers: Headers) -> bool:
+    """Whether the user's record is a CloudEvent, in binary or in structured mode."""
+    return any(
+        name == CE_VERSION
+        or (name.lower() == "content-type" and (value or b"").lower().startswith(STRUCTURED))
+        for name, value in headers
+    )
 
 
 def _cloudevent(event: FiredEvent, tenant: Tenant) -> Headers:

@@ -42,6 +42,7 @@ from belfry.wire.fired import rfc3339
 from belfry.wire.headers import BACKFILL, EVENT_TYPE, GROUP, TENANT, VERSION
 from belfry.wire.headers import PREFIX as OURS
 from belfry.wire.lifecycle import LifecycleEvent
+from belfry.wire.missed import missed_reason
 from belfry.wire.record import Headers
 
 EXTRA: Final = -1
@@ -224,7 +225,5 @@ def tell_missed(
         return
     event = told(row, route.tenant, Outcome.MISSED, step.now_ms)
     event.code = code
-    several = "occurrence" if number == 1 else "occurrences"
-    first = format_instant(row.nominal_ms)
-    event.reason = f"{number} {several} did not fire, from {first} {end}"
+    event.reason = missed_reason(number, row.nominal_ms, end)
     step.effects.lifecycle.append(event)

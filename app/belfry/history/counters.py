@@ -3,7 +3,8 @@
     09:12   FIRED, 40 ms late          fires 1, within_1s 1
     09:30   FIRED, 2 s late            fires 2, within_1s 1
     09:45   UPSERT refused             requests 1, accepted 0
-    shown   success_rate 1.0           share_within_1s 0.5
+    09:50   MISSED, two occurrences    missed 2
+    shown   success_rate 0.5           share_within_1s 0.5
 
 An hour is that of the record's instant in UTC.  At rest counters are eight numbers of 64 bits, in
 the order of `NAMES`, which is frozen.
@@ -41,7 +42,7 @@ def empty() -> list[int]:
 
 
 def count(counters: list[int], outcome: Outcome, times: int, *, in_time: bool) -> None:
-    """Count so many records of an outcome in place.
+    """Count so many requests, occurrences or deliveries of an outcome in place.
 
     `in_time` says that their instants are at most a second after the due instant.
     """

@@ -29,12 +29,13 @@ from belfry.history.layout import DAY_MS, HOUR_MS, OFFSET_BYTES, SortKey
 from belfry.schedules.outcomes import Outcome
 from belfry.store.ordered_map import Parted, Range, TwoWayMap
 from belfry.wire.lifecycle_heads import Headline, attempt_in, headline
+from belfry.wire.missed import missed_in
 
 EXAMINE: Final = 10_000
 COUNT_ROWS: Final = 1_000
 _ENDS: Final = frozenset({Outcome.DELIVERED, Outcome.FAILED})
 # Of these outcomes further fields count as well.
-_DETAILED_OUTCOMES: Final = _ENDS | {Outcome.FIRED}
+_DETAILED_OUTCOMES: Final = _ENDS | {Outcome.FIRED, Outcome.MISSED}
 
 
 class HistoryEntry(NamedTuple):
@@ -105,7 +106,8 @@ def _count(value: list[int], alike: Sequence[_Note]) -> int:
     retries = 0
     for _, (_, _, outcome, at_ms, due_ms), body in alike:
         in_time = due_ms is not None and at_ms - due_ms <= counters.IN_TIME_MS
-        counters.count(value, outcome, 1, in_time=in_time)
+        times = missed_in(body) if outcome is Outcome.MISSED else 1
+        counters.count(value, outcome, times, in_time=in_time)
         if outcome in _ENDS:
             retries += max(0, (attempt_in(body) or 1) - 1)
     return retries

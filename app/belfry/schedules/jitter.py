@@ -14,7 +14,9 @@ Frozen: another hash would move schedules that wait.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from hashlib import blake2b
+from itertools import pairwise
 
 
 def jitter_ms(schedule: bytes, nominal_ms: int, most_ms: int) -> int:
@@ -25,3 +27,12 @@ def jitter_ms(schedule: bytes, nominal_ms: int, most_ms: int) -> int:
     """
     digest = blake2b(b"%b\0%d" % (schedule, nominal_ms), digest_size=8).digest()
     return int.from_bytes(digest, "big") % (most_ms + 1)
+
+
+def distance_within(most_ms: int, instants: Sequence[int]) -> int | None:
+    """The shortest distance of two nominal instants, if the jitter is longer; else None.
+
+    With such a jitter an occurrence may be due before its predecessor, behind which it fires.
+    """
+    distance = min((later - each for each, later in pairwise(instants)), default=most_ms)
+    return distance if distance < most_ms else None

@@ -26,6 +26,7 @@ from typing import Final, NamedTuple
 
 from belfry.schedules.checks import trigger_problem
 from belfry.schedules.instants import format_duration, format_instant
+from belfry.schedules.jitter import distance_within
 from belfry.schedules.rejections import Rejection
 from belfry.schedules.request import Request
 from belfry.schedules.rule import rule_of
@@ -212,6 +213,22 @@ def _warnings(
     if not shown and not KINDS[request["kind"]].depends:
         yield Warned("never_fires", f"It is never due: {_why_never(trigger, now_ms)}.")
     yield from KINDS[request["kind"]].warnings(request, trigger, now_ms)
+    yield from _crowded(request, trigger, shown)
+
+
+def _crowded(request: Request, trigger: Trigger, shown: list[Occurrence]) -> Iterator[Warned]:
+    """A jitter that is longer than the distance of two occurrences, of which one holds the next."""
+    jitter_ms, limit_ms = request["jitter_ms"], rule_of(request).lateness_limit_ms
+    if not shown or not jitter_ms or limit_ms is None:
+        return
+    instants = [each.scheduled_ms for each in shown]
+    if request["max_fires"] != len(instants):
+        instants += filter(None, [trigger.after_ms(instants[-1])])
+    distance = distance_within(jitter_ms, instants)
+    if distance is not None:
+        text = f"Two occurrences are {format_duration(distance)} apart, less than the jitter: one"
+        text += " that is due before its predecessor fires behind it, late if that takes over"
+        yield Warned("jitter_overtakes", f"{text} {format_duration(limit_ms)}.")
 
 
 def _why_never(trigger: Trigger, now_ms: int) -> str:

@@ -179,21 +179,32 @@ def attempt_in(body: bytes) -> int | None:
     return None if found is None or found > _MOST_ATTEMPTS else found
 
 
+def reason_in(body: bytes) -> bytes | None:
+    """The reason of an event that this release wrote, in UTF-8; None without one or for others."""
+    try:
+        at = _past_options(body, _behind_due(body), 1)
+        return _text(body, at + 1)[0] if body[at] else None
+    except IndexError:
+        return None
+
+
 def _attempt_in(body: bytes) -> int | None:
+    at = _past_options(body, _behind_due(body), 3)
+    return _number(body, at + 1)[0] if body[at] else None
+
+
+def _behind_due(body: bytes) -> int:
+    """The place of the code, which is behind the due instant."""
     at = _past_texts(body, 0, 2)
     _, at = _number(body, at)
-    at = _past_options(body, at, 2)
-    if body[at]:
-        _, at = _number(body, at + 1)
-    else:
-        at += 1
+    at = _past_number(body, _past_options(body, at, 2))
     _, at = _number(body, at)
-    if body[at]:
-        _, at = _number(body, at + 1)
-    else:
-        at += 1
-    at = _past_options(body, at, 3)
-    return _number(body, at + 1)[0] if body[at] else None
+    return _past_number(body, at)
+
+
+def _past_number(body: bytes, at: int) -> int:
+    """The place behind a number that may be null."""
+    return _number(body, at + 1)[1] if body[at] else at + 1
 
 
 def _past_texts(body: bytes, at: int, texts: int) -> int:
@@ -214,13 +225,7 @@ def _headline(body: bytes) -> Headline:
     tenant, at = _text(body, 0)
     schedule_id, at = _text(body, at)
     outcome, at = _number(body, at)
-    for _ in ("request_id", "fire_id"):
-        branch, at = _number(body, at)
-        if branch:
-            _, at = _text(body, at)
-    branch, at = _number(body, at)
-    if branch:
-        _, at = _number(body, at)
+    at = _past_number(body, _past_options(body, at, 2))
     at_ms, at = _number(body, at)
     branch, at = _number(body, at)
     due_ms = _number(body, at)[0] if branch else None

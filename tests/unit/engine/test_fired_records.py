@@ -260,6 +260,27 @@ def test_lateness_and_ids_are_counted_per_fire() -> None:
     assert effects.manifest.fired == 2
 
 
+@pytest.mark.parametrize(
+    ("name", "value", "is_made"),
+    [
+        ("content-type", b"application/json", True),
+        ("content-type", None, True),
+        ("ce_specversion", b"1.0", False),
+        ("content-type", b"application/cloudevents+json; charset=UTF-8", False),
+        ("Content-Type", b"Application/CloudEvents-batch+json", False),
+    ],
+)
+def test_a_cloudevent_of_the_users_stays_the_only_one(
+    name: str, value: bytes | None, is_made: bool
+) -> None:
+    driver = Driver()
+    driver.apply("demo", cloudevents=True)
+    driver.ask(at=T0 + 5, headers=[{"name": name, "value": value}])
+    driver.step(T0)
+    (shot,) = driver.step(T0 + 7).shots
+    assert ("ce_id" in dict(shot.headers)) is is_made
+
+
 @pytest.mark.parametrize("cloudevents", [False, True])
 @pytest.mark.parametrize("delivery", Delivery)
 def test_what_is_accepted_fits_into_its_topic(delivery: Delivery, cloudevents: bool) -> None:

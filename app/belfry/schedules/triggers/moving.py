@@ -90,7 +90,7 @@ class MovingTrigger(Heeding):
         if start_ms is None:
             return whole.after_ms(ms)
         if ms < start_ms:
-            return whole.first_ms(start_ms)
+            return whole.first_ms(start_ms - 1)
         return whole.after_ms(whole.anchor_ms(start_ms, ms))
 
     def _in_group(self, first: int, last: int, target: int, after_ms: int) -> int | None:

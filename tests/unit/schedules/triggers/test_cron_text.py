@@ -75,6 +75,46 @@ def test_words(text: str, words: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("*/15 * * * *", "Every 15 minutes"),
+        ("*/40 * * * *", "At 0 and 40 minutes past the hour"),
+        ("*/90 * * * *", "Every hour"),
+        ("30-59/40 * * * *", "At 30 minutes past the hour"),
+        ("0 */5 * * *", "At 00:00, 05:00, 10:00, 15:00 and 20:00"),
+        ("0 9-17/3 * * *", "Every 3 hours, between 09:00 and 17:59"),
+        ("0 9 */10 * *", "At 09:00, on the 1st, the 11th, the 21st and the 31st of the month"),
+        ("0 9 */2 * *", "At 09:00, on every 2nd day from the 1st to the 31st of the month"),
+        ("0 9 * */5 *", "At 09:00, only in January, June, and November"),
+        ("0 9 * * 2/5", "At 09:00, on every Sunday and every Tuesday"),
+        ("0 9 * * MON,TUE-THU/2", "At 09:00, on every Monday, every Tuesday and every Thursday"),
+        ("0 0 0 1 1 * 2030/3",
+         "At 00:00, on day 1 of the month, only in January, every 3 years, 2030 through 2199"),
+    ],
+)  # fmt: skip
+def test_a_step_that_does_not_go_round_evenly_is_told_by_its_numbers(text: str, words: str) -> None:
+    assert words_of(normalized(text)) == words
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("0 9 13 * FRI", "At 09:00, on the 13th of the month, or on every Friday"),
+        ("0 9 3 * 1-2", "At 09:00, on the 3rd of the month, or on every Monday and every Tuesday"),
+        ("0 9 1-31 * FRI", "At 09:00"),
+        ("0 9 13 * 0-6", "At 09:00"),
+        ("0 9 */15 * MON",
+         "At 09:00, on the 1st, the 16th and the 31st of the month, only if it is a Monday"),
+        ("0 9 *,5 * MON", "At 09:00, on every Monday"),
+        ("0 9 1 * */3",
+         "At 09:00, on the 1st of the month, only if it is a Sunday, a Wednesday or a Saturday"),
+    ],
+)  # fmt: skip
+def test_both_sorts_of_days_are_alternatives_or_conditions(text: str, words: str) -> None:
+    assert words_of(normalized(text)) == words
+
+
+@pytest.mark.parametrize(
     ("text", "meant"),
     [
         ("0 9 * * FIR", "FRI"),

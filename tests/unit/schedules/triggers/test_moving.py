@@ -13,7 +13,8 @@ from belfry.schedules.rule import Rule
 from belfry.schedules.triggers import Trigger, trigger_by
 
 MONDAY = parse_instant("2026-03-23T00:00:00Z")
-DAY = 86_400_000
+HOUR = 3_600_000
+DAY = 24 * HOUR
 YEAR = 366 * DAY
 
 
@@ -75,3 +76,25 @@ def test_a_start_that_is_further_away_than_is_searched_is_found() -> None:
     due_ms = moving("0 9 * * *", {5, 6}, "NEXT", start_at=start_ms).first_ms(MONDAY)
     assert due_ms is not None
     assert start_ms <= due_ms < start_ms + 4 * DAY
+
+
+@pytest.mark.parametrize("way", ["NEXT", "PREVIOUS"])
+@pytest.mark.parametrize(
+    ("kind", "when"),
+    [
+        ("CRON", "0 9 * * *"),
+        ("CRON", "0 9 * * * | @every 1440m"),
+        ("RRULE", "FREQ=DAILY"),
+        ("EVERY", DAY),
+    ],
+)
+def test_an_instant_at_the_start_is_the_first(kind: str, when: str | int, way: str) -> None:
+    """`start_at` is inclusive, from whenever on the first one is looked for."""
+    start_ms = MONDAY + 9 * HOUR
+    trigger = trigger_by(
+        Rule(kind, when, "UTC", start_at=start_ms, calendar="fr",
+             on_holiday=f"{way}_BUSINESS_DAY", packed_days=packed_days([], {5}))
+    )  # fmt: skip
+    assert trigger.first_ms(start_ms - 30 * DAY) == start_ms
+    assert trigger.first_ms(start_ms - 1) == start_ms
+    assert trigger.first_ms(start_ms) == start_ms + DAY
