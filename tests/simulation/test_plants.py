@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Final
@@ -17,13 +17,23 @@ AT_ONCE: Final = 2
 
 
 @pytest.fixture(scope="module")
-def printed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Future[str]]]:
-    """What the simulator prints of each plant, some of them at a time."""
+def printed(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[dict[str, Future[str]]]:
+    """What the simulator prints of each plant that is to be tested, some of them at a time."""
     with ThreadPoolExecutor(AT_ONCE) as pool:
         yield {
             plant.name: pool.submit(caught, plant, tmp_path_factory.mktemp(plant.name))
-            for plant in plants()
+            for plant in chosen(request.session.items)
         }
+
+
+def chosen(items: Sequence[pytest.Item]) -> list[Plant]:
+    """The plants of the tests that pytest has selected, in their order."""
+    name = test_a_planted_bug_is_caught.__name__
+    mine = [each for each in items if isinstance(each, pytest.Function)]
+    found = [each.callspec.params["plant"] for each in mine if each.originalname == name]
+    return [each for each in found if isinstance(each, Plant)]
 
 
 @pytest.mark.parametrize("plant", plants(), ids=lambda plant: plant.name)
@@ -82,3 +92,12 @@ def test_a_bug_that_is_noticed_for_what_it_does_is_no_mistake(tmp_path: Path) ->
     output = caught(plant, tmp_path)
     assert "AssertionError" in output
     assert not mistakes(plant, output)
+
+
+def test_only_plants_that_are_selected_are_played(request: pytest.FixtureRequest) -> None:
+    items = request.session.items
+    mine = [item for item in items if item.name.startswith("test_a_planted_bug_is_caught[")]
+    for selected in (mine, mine[::2], mine[:1], []):
+        names = [f"test_a_planted_bug_is_caught[{each.name}]" for each in chosen(selected)]
+        assert names == [item.name for item in selected]
+    assert chosen([item for item in items if item not in mine]) == []
