@@ -82,8 +82,9 @@ def _run(seeds: Iterable[int], asked: argparse.Namespace) -> int:
     started, cpu, watch = monotonic(), process_time(), Watch(asked.backlog or 0)
     bad, prints = 0, blake2b(digest_size=8)
     sums: Counter[str] = Counter()
-    replayed: Counter[str] = Counter()
-    verified: Counter[str] = Counter()
+    by_name: dict[str, Counter[str]] = {
+        name: Counter() for name in ("replayed", "verified", "raised")
+    }
     struck: Counter[str] = Counter()
     covered: Counter[str] = Counter()
     for seed in seeds:
@@ -93,8 +94,8 @@ def _run(seeds: Iterable[int], asked: argparse.Namespace) -> int:
         sums.update(seeds=1, requests=report.requests, fired=report.fired)
         sums.update(transactions=report.transactions)
         struck.update(report.struck)
-        replayed.update(report.replayed)
-        verified.update(report.verified)
+        for what, counts in by_name.items():
+            counts.update(getattr(report, what))
         covered.update(report.covered)
         prints.update(report.fingerprint.encode())
         if asked.prints:
@@ -109,7 +110,7 @@ def _run(seeds: Iterable[int], asked: argparse.Namespace) -> int:
         f" {sums['transactions']} transactions; {bad} with findings;"
         f" {monotonic() - started:.0f} s, {process_time() - cpu:.0f} s of CPU"
     )
-    for what, counts in (("replayed", replayed), ("verified", verified)):
+    for what, counts in by_name.items():
         if counts:
             print(f"{what}: " + ", ".join(f"{name} {count}" for name, count in counts.items()))
     print("struck: " + ", ".join(f"{name} {count}" for name, count in sorted(struck.items())))

@@ -17,6 +17,7 @@ from tests.simulation.feature_faults import (
     redrive,
     redrive_together,
 )
+from tests.simulation.forging import forge
 from tests.simulation.load import TENANTS
 from tests.simulation.machine import Machine, Strike
 from tests.simulation.reader_faults import (
@@ -368,6 +369,6 @@ KINDS: Final[dict[str, Callable[[World], None]]] = {
         move_group, drift, suspend, wake_amid, elect,
         add_partition, grow, ask_move, fail_host, hang, lose_marker, respread, read_back,
         hang_for_others, lose_marker_for_others, slow_marker, collide, call, refuse_target,
-        forget_ids,
+        forget_ids, forge,
     )
 }  # fmt: skip

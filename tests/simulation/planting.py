@@ -9,7 +9,8 @@
     verified = ["COUNT"]     `belfry verify` has to notice it without the checker, by one of these
     [[edit]]                 in `file` (below app/) the text `old` becomes `new`
 
-A plant whose text is no longer in the file fails: the code has moved on, and so must the plant.
+A plant whose text is no longer in the file fails: the code has moved on, and so must the plant. One
+that calls what is called otherwise by now fails as well (`mistakes`).
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from tests.simulation.forked import ROOT, played
+from tests.simulation.forked import APP, ROOT, played
+from tests.simulation.raised import own_errors, texts_before
 
 FOLDER: Final = Path(__file__).parent / "plants"
 SEEDS: Final = 150
@@ -101,3 +103,12 @@ def caught(plant: Plant, folder: Path, verify: str = "none") -> str:
     options = (*seeds, "--only", plant.scenario, "--verify", verify)
     texts = texts_of(plant.name, plant.edit)
     return played(options, folder / "told", TIMEOUT_S, texts, lambda: planted(plant, folder))
+
+
+def mistakes(plant: Plant, output: str) -> list[str]:
+    """Errors of the plant itself that the simulator tells of: any would be noticed, whatever it is.
+
+    Each is a name, an attribute or a type that a function gets wrong which the plant changes.
+    """
+    behind = texts_of(plant.name, plant.edit)
+    return own_errors(output, texts_before(behind, APP), behind)

@@ -37,6 +37,10 @@ class Respreading:
         for tenant, (spread,) in self._had.items():
             policies.also(tenant, spread=spread)
 
+    def had(self, tenant: str) -> list[int]:
+        """The spreads of a tenant up to now, the oldest first."""
+        return self._had[tenant]
+
     def change(self) -> None:
         """A tenant gets another spread, one that it never had."""
         tenant = self._random.choice(sorted(self._had))

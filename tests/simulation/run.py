@@ -18,6 +18,7 @@ from tests.simulation.checker import check
 from tests.simulation.coverage import SAID, counted
 from tests.simulation.delivered import ends_of
 from tests.simulation.grown import moved
+from tests.simulation.raised import Raised
 from tests.simulation.replayed import OTHERS, played_again
 from tests.simulation.respreading import parted
 from tests.simulation.scenario import Scenario
@@ -56,6 +57,8 @@ class Report:
     covered: Counter[str] = field(default_factory=Counter)
     # What `belfry verify` looked at, where it made a pass.
     verified: Counter[str] = field(default_factory=Counter)
+    # Errors of a program that is wrong in itself, by kind and place (`raised`).
+    raised: Counter[str] = field(default_factory=Counter)
 
 
 def simulate(scenario: Scenario, seed: int, *, replays: bool = False, verify: str = SOME) -> Report:
@@ -89,8 +92,10 @@ def _simulated(scenario: Scenario, seed: int, *, replays: bool, verify: str) -> 
     world = World(scenario, seed)
     notes: list[str] = []
     covered: Counter[str] = Counter()
+    raised = Raised()
+    world.stage.failed = raised.error
     looks = Random(f"{seed}/verify")
-    _listen(notes, covered)
+    _listen(notes, covered, raised)
     enter(world.stage)
     try:
         with replaced(_doors(world)), counted(covered):
@@ -131,6 +136,7 @@ def _simulated(scenario: Scenario, seed: int, *, replays: bool, verify: str) -> 
         replayed,
         covered,
         Counter() if passes is None else passes.looked,
+        raised.counts,
     )
 
 
@@ -217,7 +223,7 @@ def _play(world: World, looks: Random, passes: Passes | None) -> None:
     world.heal()
 
 
-def _listen(notes: list[str], covered: Counter[str]) -> None:
+def _listen(notes: list[str], covered: Counter[str], raised: Raised) -> None:
     """Hear what the shell's log says of a partition that starts over."""
 
     def hear(_logger: Any, _name: str, event: MutableMapping[str, Any]) -> str:
@@ -226,9 +232,12 @@ def _listen(notes: list[str], covered: Counter[str]) -> None:
         killed = here().current.host.dead
         if not killed:
             covered[f"{SAID} {event.get('event')}"] += 1
+        if event.get("exc_info") and not killed:
+            raised.of_log(event["exc_info"])
         if event.get("exc_info") and not killed and not cause.startswith(EXPECTED):
             notes.append(f"{event.get('event')}: {cause or event.get('reason')}")
         if event.get("reason") == "check failed" and not killed:
+            raised.of_fault(event["where"])
             # Somebody was refused or held back, and the partition went on: a bug all the same.
             notes.append(f"{event.get('event')}: {' '.join(event['where'].split()[-12:])}")
         raise structlog.DropEvent

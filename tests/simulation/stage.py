@@ -63,6 +63,8 @@ class Stage:
         self.now_ms = 0.0
         self.switches = 0
         self.failures: list[str] = []
+        # Called with the error that ends a task.
+        self.failed: Callable[[BaseException], None] = lambda _error: None
         # While an action of `later` is done, which never waits.
         self.acting = False
         # Called by each task before its first line; tasks are traced in threads of their own only.
@@ -94,6 +96,7 @@ class Stage:
             pass
         except BaseException as error:  # noqa: BLE001  # a task that fails is the run's business
             self.failures.append(f"{task.name}: {type(error).__name__}: {error}")
+            self.failed(error)
         if self.traced:
             sys.settrace(None)
         task.done = True

@@ -14,11 +14,12 @@ from contextlib import closing
 from dataclasses import dataclass
 from typing import Any, Final
 
-from confluent_kafka import OFFSET_END, TopicPartition
+from confluent_kafka import OFFSET_END, KafkaException, TopicPartition
 
 from belfry.client.decoding import Decoder
 from belfry.client.faults import permanent
 from belfry.client.kafka import NO_GROUP, Cluster, headers_of
+from belfry.client.watermarks import offsets_since, watermarks
 from belfry.wire.audit import AuditEvent, audit_of
 
 POLL_S: Final = 0.5
@@ -112,7 +113,10 @@ class AuditReader:
         """The offset in each partition where events of an instant and later begin."""
         ends = self._ends(consumer)
         asked = [TopicPartition(self._topic, each, max(0, since_ms or 0)) for each in ends]
-        found = consumer.offsets_for_times(asked, timeout=REQUEST_S)
+        try:
+            found = offsets_since(consumer, asked, REQUEST_S)
+        except KafkaException as error:
+            raise self._cluster.unavailable(error.args[0], self._topic) from None
         return [
             TopicPartition(
                 each.topic,
@@ -124,12 +128,11 @@ class AuditReader:
 
     def _ends(self, consumer: Any) -> dict[int, int]:
         partitions = self._cluster.partitions(consumer, self._topic)
-        return {
-            each: consumer.get_watermark_offsets(
-                TopicPartition(self._topic, each), REQUEST_S, cached=False
-            )[1]
-            for each in partitions
-        }
+        places = {each: TopicPartition(self._topic, each) for each in partitions}
+        try:
+            return {n: watermarks(consumer, place, REQUEST_S)[1] for n, place in places.items()}
+        except KafkaException as error:
+            raise self._cluster.unavailable(error.args[0], self._topic) from None
 
 
 def _at_end(place: TopicPartition, ends: dict[int, int]) -> bool:

@@ -27,6 +27,7 @@ from belfry.canary.asking import CanaryRequests, accepted_in
 from belfry.canary.rows import CanaryRows
 from belfry.canary.slots import HOUR_MS, IN_TIME_MS, Probe, decode_row, probe_in
 from belfry.client.kafka import Cluster
+from belfry.client.watermarks import offsets_since
 from belfry.host.background import Background
 from belfry.settings import SharedSettings
 from belfry.tenants.canary import CANARY_TOPIC, SLO_TOPIC
@@ -158,7 +159,12 @@ class Canary:
             for topic in (self._events, self._noted)
             for partition in self._cluster.partitions(producer, topic)
         ]
-        consumer.assign(consumer.offsets_for_times(places, timeout=REACH_S))
+        try:
+            consumer.assign(offsets_since(consumer, places, REACH_S))
+        except KafkaException:
+            # The next turn begins with another one.
+            consumer.close()
+            raise
         self._consumer = consumer
 
     def _ask(self, partition: int, now_ms: int) -> None:

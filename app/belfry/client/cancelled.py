@@ -16,7 +16,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Topic
 
 from belfry.client.decoding import Decoder
 from belfry.client.kafka import Cluster, headers_of
-from belfry.client.watermarks import watermarks
+from belfry.client.watermarks import offsets_since, watermarks
 from belfry.schedules.outcomes import Outcome
 
 BATCH: Final = 10_000
@@ -61,7 +61,7 @@ def note(found: Cancelled, record: dict[str, Any]) -> None:
 
 def _read(consumer: Consumer, since: TopicPartition, decoder: Decoder, found: Cancelled) -> None:
     """Read one partition from the first record of that time on to its present end."""
-    (start,) = consumer.offsets_for_times([since], TIMEOUT_S)
+    (start,) = offsets_since(consumer, [since], TIMEOUT_S)
     if start.offset < 0:
         # The topic has no record since then.
         return

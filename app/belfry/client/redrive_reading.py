@@ -19,7 +19,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Topic
 from belfry.client.errors import Unavailable
 from belfry.client.kafka import Cluster, headers_of
 from belfry.client.redrive_source import Place, RedriveCount, RedriveSource, TooMuchToRedrive
-from belfry.client.watermarks import watermarks
+from belfry.client.watermarks import offsets_since, watermarks
 
 TIMEOUT_S: Final = 30.0
 # Waits so many seconds, and says whether to end now.
@@ -113,7 +113,7 @@ class RangeReader:
     def _read(self, consumer: Consumer, partition: int, end: int) -> Iterator[Message]:
         """Committed records of the range, and those behind it, up to an offset."""
         since = TopicPartition(self._source.topic, partition, self._source.from_ms)
-        (start,) = consumer.offsets_for_times([since], TIMEOUT_S)
+        (start,) = offsets_since(consumer, [since], TIMEOUT_S)
         if start.offset < 0:
             return
         consumer.assign([start])

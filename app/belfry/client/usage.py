@@ -17,6 +17,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 from belfry.client.errors import BelfryError
 from belfry.client.faults import permanent
 from belfry.client.kafka import NO_GROUP, Cluster
+from belfry.client.watermarks import offsets_since
 from belfry.wire.metering import Usage, decode_usage, summed
 
 AT_ONCE: Final = 1_000
@@ -72,7 +73,7 @@ def read_usage(
         ends = cluster.ends(consumer, topic)
         wanted = [TopicPartition(topic, each.partition, max(0, asked.since_ms)) for each in ends]
         try:
-            found = consumer.offsets_for_times(wanted, timeout=REQUEST_S)
+            found = offsets_since(consumer, wanted, REQUEST_S)
         except KafkaException as error:
             raise cluster.unavailable(error.args[0], topic) from None
         end = {each.partition: each.offset for each in ends}

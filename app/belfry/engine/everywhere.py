@@ -31,7 +31,7 @@ from belfry.schedules.outcomes import Outcome
 from belfry.schedules.rejections import Rejection
 from belfry.schedules.request import Request
 from belfry.tenants.effective import Tenant
-from belfry.wire.record import SourceRecord, asked_of
+from belfry.wire.record import SourceRecord
 
 # The work of each home of a tenant.
 EVERYWHERE: Final = BULK_ACTIONS | CALENDAR_ACTIONS
@@ -110,7 +110,7 @@ class Everywhere:
         """The homes that such a request goes to, and how many have carried it out."""
         spreads = (*tenant.effective.policy.former_spreads, tenant.spread)
         route = self._homes.all_of(tenant.name, spreads)
-        return route, min(asked_of(record), len(route) - 1)
+        return route, min(self._reports.asked(record), len(route) - 1)
 
     def _begin(
         self, record: SourceRecord, request: Request, tenant: Tenant, begun: Begun, step: Step

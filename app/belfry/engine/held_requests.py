@@ -38,7 +38,7 @@ from belfry.store.layout.groups import RESTS, decode_held, held_key, held_range
 from belfry.store.schedules import ScheduleStore
 from belfry.wire.headers import asked_by
 from belfry.wire.moves import HANDED_ON
-from belfry.wire.record import SourceRecord, asked_of, retries_of, size_of
+from belfry.wire.record import SourceRecord, retries_of, size_of
 from belfry.wire.requests import RequestReader
 
 TOO_SOON: Final = Rejection(
@@ -87,7 +87,7 @@ class HeldRequests:
         way = self._groups.way(request["tenant"], handed_on=False)
         if way == WAITS:
             return self._hold(record, request, step)
-        stop = way, asked_of(record)
+        stop = way, self._reports.asked(record)
         return self._rerouting.send(record, request, stop, step, handed_on=True)
 
     def _is_handed_on(self, record: SourceRecord) -> bool:
@@ -156,15 +156,15 @@ class HeldRequests:
         record, request = waits.record, None
         if retries_of(record) >= MAX_RETRIES:
             request = self._asked(waits, step)
-        stop = to, asked_of(record)
+        stop = to, self._reports.asked(record)
         self._rerouting.send(record, request, stop, step, handed_on=True)
 
     def _job(self, waits: Waits, step: Step) -> Request | None:
         """The request that waits, where it is for a bulk job that has begun nowhere yet."""
         read = read_whole(self._reader, waits.record, step)
-        if isinstance(read, Rejection) or read["action"] != BULK or asked_of(waits.record):
+        if isinstance(read, Rejection) or read["action"] != BULK:
             return None
-        return read
+        return None if self._reports.asked(waits.record) else read
 
     def _asked(self, waits: Waits, step: Step) -> Request:
         read = read_whole(self._reader, waits.record, step)

@@ -46,7 +46,7 @@ from belfry.tenants.effective import Tenant
 from belfry.tenants.step_tenants import StepTenants
 from belfry.wire.headers import asked_by, unknown_header
 from belfry.wire.moves import is_move
-from belfry.wire.record import SourceRecord, asked_of
+from belfry.wire.record import SourceRecord
 from belfry.wire.retries import EXHAUSTED
 
 # Refused for a name under which nobody can be found.
@@ -209,7 +209,7 @@ class Intake:
         route = self._place.homes.route(tenant.name, request["schedule_id"], former, tenant.spread)
         if len(route) == 1:
             return route[0], 0
-        asked = asked_of(record)
+        asked = self._reports.asked(record)
         if asked >= len(route) or route[asked] != here:
             asked = 0
         if route[asked] != here:

@@ -29,6 +29,7 @@ from belfry.schedules.outcomes import ID_REUSED, Outcome, repeat_reason, reused_
 from belfry.schedules.rejections import PASSING, Rejection
 from belfry.schedules.request import KEEPING, Request, may_be_kept
 from belfry.store.layout import keys
+from belfry.store.layout.statements import unsigned_until
 from belfry.store.layout.verdicts import (
     REQUEST_ID_MS,
     VerdictRow,
@@ -41,7 +42,7 @@ from belfry.tenants.step_tenants import StepTenants
 from belfry.wire.lifecycle import LifecycleEvent
 from belfry.wire.moves import is_move
 from belfry.wire.origins import believed_origin
-from belfry.wire.record import Origin, SourceRecord, is_redriven, size_of
+from belfry.wire.record import Origin, SourceRecord, asked_of, is_redriven, size_of
 from belfry.wire.retries import EXHAUSTED
 from belfry.wire.worker_keys import Keys
 
@@ -101,6 +102,20 @@ class Reports:
             self._origin = believed_origin(keys, record, topic, partition)
             self._record = record
         return self._origin
+
+    def asked(self, record: SourceRecord) -> int:
+        """How many homes of its tenant have been asked about a request that was sent on.
+
+        Where workers share a secret, only one of them can say so: it has signed the origin and all
+        that stands beside it.  Older requests count as they are, up to the end that the input had
+        when its owner got a secret: former owners had sent them on, and signed nothing that this
+        one believes.
+        """
+        asked = asked_of(record)
+        if not asked or not self._place.origin_keys or self.origin(record).rerouted:
+            return asked
+        statement = self._store.named(keys.STATEMENT_KEY)
+        return asked if record[0] < unsigned_until(statement) else 0
 
     def repeated(
         self, record: SourceRecord, request: Request, asked_ms: int, step: Step, code: str = ""

@@ -28,7 +28,6 @@ from belfry.wire.record import (
     RETRIES,
     Origin,
     SourceRecord,
-    asked_of,
     carried_on,
     has_hopped,
     origin_headers,
@@ -66,9 +65,10 @@ class Rerouting:
 
         `handed_on`: its home sends it to where its key group lies.
         """
-        origin, place = self._reports.origin(record), self._place
+        place = self._place
         number = 0 if place.only_forwards else step.number
-        sent = sent_on(record, request, stop, (origin, number), place, handed_on=handed_on)
+        came = self._reports.origin(record), self._reports.asked(record), number
+        sent = sent_on(record, request, stop, came, place, handed_on=handed_on)
         if isinstance(sent, Rejection):
             return self._reports.reject(record, request, sent, step)
         step.effects.rerouted.append(sent)
@@ -80,7 +80,7 @@ def sent_on(
     record: SourceRecord,
     request: Request | None,
     stop: tuple[int, int],
-    origin: tuple[Origin, int],
+    came: tuple[Origin, int, int],
     place: SourcePartition,
     *,
     handed_on: bool = False,
@@ -88,14 +88,14 @@ def sent_on(
     """The record of a request that is sent on from a place, or why it is refused instead.
 
     `request` is None where it cannot be read here.  `stop` is the partition that it goes to, and
-    how many homes have been asked then; `origin` is where it first arrived, and the
-    number of the transaction that sends it on (0: none is known).
+    how many homes have been asked then; `came` is where it first arrived, how many had been asked
+    when it came here, and the number of the transaction that sends it on (0: none is known).
     """
-    first, number = origin
+    first, asked_before, number = came
     home, asked = stop
     headers, stamp = record[4], stamp_of(record[4])
     # A request that begins its way anew has met partitions whose owners go by different policies.
-    again = not asked or asked == asked_of(record)
+    again = not asked or asked == asked_before
     retries = retries_of(record) + (again and has_hopped(headers))
     if retries > MAX_RETRIES:
         return _misrouted(_named(record, request), first, place.partition, home)

@@ -41,6 +41,7 @@ from belfry.settings.agreement import (
     encode,
     statement,
     told,
+    unsigned_before,
 )
 from belfry.settings.agreement_rules import AgreementRule
 from belfry.store.layout.records import encode_text, text_of
@@ -78,14 +79,17 @@ class Agreement:
             )
         return None if kept == self._cluster else self._cluster
 
-    def statement(self, kept: bytes | None) -> bytes | None:
+    def statement(self, kept: bytes | None, source: tuple[str, int]) -> bytes | None:
         """The row of this worker's statement, if another one or none is kept.
 
-        Each difference is logged once, however many partitions are taken over.
+        `source` is the id of the input topic, and where the log of the partition ends. Each
+        difference is logged once, however many partitions are taken over.
         """
-        row = encode_text(encode(statement(self._settings)))
-        if kept is not None and kept != row:
-            found = differences(decode(text_of(kept)), statement(self._settings))
+        mine = statement(self._settings)
+        before = None if kept is None else decode(text_of(kept))
+        row = encode_text(encode(mine | unsigned_before(before, mine, source)))
+        if before is not None and kept != row:
+            found = differences(before, mine)
             for each in found:
                 if each not in self._said:
                     self._said.add(each)

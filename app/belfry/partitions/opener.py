@@ -73,10 +73,13 @@ class PartitionOpener(PartitionDependencies):
             # Asked after the fence: the former owner knew no policy that this one does not.
             self.policies.catch_up()
             new_settings = self.agreement.cluster(recovered.settings)
-            new_statement = self.agreement.statement(recovered.store.named(keys.STATEMENT_KEY))
             reader = RequestReader()
             engine = parts.engine(recovered.store, reader)
             bounds = source.bounds()
+            new_statement = self.agreement.statement(
+                recovered.store.named(keys.STATEMENT_KEY),
+                (recovered.identity.schedules, bounds[1]),
+            )
             if recovered.manifest is None:
                 low = bounds[0]
                 engine.begin_at(low if partition < self.partitions else parts.sent_on_to(low))

@@ -39,6 +39,7 @@ from belfry.settings.agreement_rules import AGREED, AgreementRule
 from belfry.settings.delivery import DeliverySettings
 from belfry.settings.sources import plain, variable
 from belfry.settings.worker import WorkerSettings
+from belfry.store.layout.statements import UNSIGNED_UNTIL
 
 # Values by the names of settings, such as JSON can hold.
 Statement = Mapping[str, Any]
@@ -158,6 +159,31 @@ def cluster_differences(kept: bytes, mine: bytes) -> list[Difference]:
     """The same for the fixed settings, which are kept by themselves."""
     then, now = ({f"cluster.{k}": v for k, v in decode(text).items()} for text in (kept, mine))
     return differences(then, now)
+
+
+def unsigned_before(
+    kept: Statement | None, mine: Statement, source: tuple[str, int]
+) -> dict[str, Any]:
+    """What an owner adds to its statement about requests that were sent on before it.
+
+    `source` is the id of the input topic, and where the log of the partition ends. The former owner
+    and its like signed nothing that this one believes, if their secrets do not agree: they had
+    none, or another one. All workers were stopped in between, so what they sent on lies before that
+    end. Later owners keep the offset, but not for an input that was made anew.
+
+        owner     secret    end of the input    requests below count though nobody signed them
+        1, 2      none                          all of them
+        3         A         900                 900
+        4         A         7000                900
+        5         B         8200                8200
+    """
+    if kept is None or not mine.get(WORKER_SECRET):
+        return {}
+    if not _agree(WORKER_SECRET, kept.get(WORKER_SECRET), mine[WORKER_SECRET]):
+        return {UNSIGNED_UNTIL: list(source)}
+    found = kept.get(UNSIGNED_UNTIL)
+    same_input = isinstance(found, list) and found[:1] == [source[0]]
+    return {UNSIGNED_UNTIL: found} if same_input else {}
 
 
 def told(found: Iterable[Difference]) -> str:

@@ -67,7 +67,7 @@ class LogConsumer:
     def close(self) -> None:
         """Nothing is open."""
 
-    def offsets_for_times(self, asked: list[TopicPartition], *_: Any) -> list[TopicPartition]:
+    def offsets_for_times(self, asked: list[TopicPartition], **_: Any) -> list[TopicPartition]:
         return [TopicPartition(TOPIC, 0, 0 if self._log.records else -1) for _ in asked]
 
     def get_watermark_offsets(self, *_: Any, **__: Any) -> tuple[int, int]:

@@ -18,10 +18,12 @@ from belfry.kafka.agreement import (
     kept_statements,
 )
 from belfry.settings import ClusterSettings, Settings
+from belfry.store.layout.statements import unsigned_until
 from tests.unit.kafka.offset_notes import OffsetNotes
 
 OLD = "the old secret of the workers"
 NEW = "the new secret of the workers"
+HERE = "input", 0
 HOMES = 2
 
 
@@ -143,23 +145,54 @@ def test_a_statement_that_is_not_kept_is_said_once(admin: Any) -> None:
 
 def test_a_take_over_says_each_difference_once_and_keeps_its_own() -> None:
     first = Agreement(Settings())
-    row = first.statement(None)
+    row = first.statement(None, HERE)
     assert row is not None
     assert row[:2] == b"\1\7"
-    assert first.statement(row) is None
+    assert first.statement(row, HERE) is None
     other = Agreement(Settings(lifecycle="ALL"))
     with capture_logs() as said:
-        kept = [other.statement(row) for _ in range(3)]
+        kept = [other.statement(row, HERE) for _ in range(3)]
     assert [each["told"] for each in said] == [
         "BELFRY_LIFECYCLE is ALL here, and was kept as FAILURES"
     ]
     assert kept[0] not in (None, row)
-    assert other.statement(kept[0]) is None
+    assert other.statement(kept[0], HERE) is None
+
+
+def test_what_was_sent_on_before_there_was_a_secret_is_bounded_by_the_end_of_the_input() -> None:
+    """Later owners keep the bound, and it is no difference that anybody is told of."""
+    none, first = Agreement(Settings()), Agreement(Settings(http_worker_secret=OLD))
+    begun = none.statement(None, ("input", 0))
+    assert unsigned_until(begun) == 0
+    row = first.statement(begun, ("input", 900))
+    assert unsigned_until(row) == 900
+    with capture_logs() as said:
+        assert first.statement(row, ("input", 7_000)) is None
+        more = Settings(http_worker_secret=OLD, http_worker_secret_also=NEW)
+        assert unsigned_until(Agreement(more).statement(row, ("input", 7_000))) == 900
+        anew = first.statement(row, ("another input", 7_000))
+    assert said == []
+    assert anew is not None
+    assert unsigned_until(anew) == 0
+    # All workers were stopped and given another secret, which believes none of the first.
+    other = Agreement(Settings(http_worker_secret=NEW)).statement(row, ("input", 8_200))
+    assert unsigned_until(other) == 8_200
+    # Without a secret everything counts, and a new partition has had no other owner.
+    assert unsigned_until(none.statement(row, ("input", 9_000))) == 0
+    assert unsigned_until(first.statement(None, ("input", 9_000))) == 0
+
+
+@pytest.mark.parametrize("said", ["{}", '{"unsigned_until":5}', "[]", "{", '{"lifecycle":"ALL"}'])
+def test_a_row_that_tells_of_no_secret_counts_as_one_without(said: str) -> None:
+    first = Agreement(Settings(http_worker_secret=OLD))
+    row = b"\1\7" + said.encode()
+    assert unsigned_until(row) == 0
+    assert unsigned_until(first.statement(row, ("input", 900))) == 900
 
 
 def test_a_release_that_says_more_is_no_difference() -> None:
     with capture_logs() as said:
-        assert Agreement(Settings()).statement(b'\1\7{"later":1}') is not None
+        assert Agreement(Settings()).statement(b'\1\7{"later":1}', HERE) is not None
     assert said == []
 
 
