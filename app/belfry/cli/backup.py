@@ -126,6 +126,8 @@ def restore(
     code: int = Exit.OK
     if held.schedules:
         code = create_all(session, requests, timeout or TIMEOUT_S, since_ms)
+    else:
+        session.printer.many(())
     # A refused schedule weighs more than a policy that was kept.
     return code or (Exit.CONFLICT if kept else Exit.OK)
 

@@ -27,10 +27,13 @@ def test_a_file_that_is_not_there_is_named(capsys: pytest.CaptureFixture[str]) -
     assert "nowhere.jsonl cannot be read" in capsys.readouterr().err
 
 
-def test_an_empty_backup_asks_no_broker(tmp_path: Path) -> None:
+def test_an_empty_backup_asks_no_broker(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "empty.jsonl"
     file.write_text('{"belfry_backup":1}\n{"end":{"policies":0,"schedules":0}}\n')
-    assert main(["restore", str(file), "--bootstrap-servers", "127.0.0.1:1"]) == 0
+    nobody = ("--bootstrap-servers", "127.0.0.1:1")
+    assert main(["restore", str(file), *nobody]) == 0
+    assert main(["restore", str(file), *nobody, "-o", "json"]) == 0
+    assert capsys.readouterr().out == "[]\n"
 
 
 def test_no_backup_replaces_another(tmp_path: Path) -> None:
