@@ -104,6 +104,12 @@ def status_line(found: LaneStatus, at_ms: int) -> Told:
     mark = found.mark
     if mark is None:
         return line(found.partition, "alone", "follows nobody")
+    if found.given is not None:
+        return line(
+            found.partition,
+            "given",
+            f"belongs to cluster {found.given}, which took over; `belfry mirror run` follows it",
+        )
     behind_s = max(0, at_ms - mark.level_ms) / 1000 if found.behind != 0 else 0.0
     age = f"{behind_s:.1f} s" if mark.level_ms else "all the time"
     what = "active" if mark.activated else "leaving" if mark.leaving else "follows"
