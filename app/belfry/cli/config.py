@@ -24,6 +24,7 @@ import typer
 from belfry.cli.help import Program
 from belfry.cli.session import Session, with_session
 from belfry.cli.shown import plain
+from belfry.settings.sources import file_that_is_missing
 
 
 class Process(StrEnum):
@@ -69,6 +70,9 @@ def show(session: Session, *, of: Of = Process.WORKER, every: Every = False) -> 
     }
     kind = kinds[of]
     made = session.settings_of(kind, {})
+    missing = file_that_is_missing()
+    if missing:
+        session.printer.note(missing)
     found = [each._asdict() for each in origins(made, session.options_of(kind))]
     told = [each for each in found if every or each["source"] != DEFAULT]
     if not told:

@@ -14,6 +14,7 @@ The exit code of a worker that cannot start, or that has to give up, is that of 
 
 from __future__ import annotations
 
+import sys
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -128,6 +129,7 @@ def worker(
     """
     from belfry.assembly import run_worker
     from belfry.settings import DeliverySettings, RoleSettings, Settings
+    from belfry.settings.sources import file_that_is_missing
 
     # First the role alone, for it says which other settings there are; then all of them.
     found = session.settings_of(RoleSettings, {"role": role}, all_names=False).role
@@ -141,4 +143,8 @@ def worker(
         "log_level": log_level,
         "log_format": log_format,
     }
-    return run_worker(session.settings_of(kind, options))
+    settings = session.settings_of(kind, options)
+    missing = file_that_is_missing()
+    if missing:
+        print(f"belfry: {missing}", file=sys.stderr)
+    return run_worker(settings)

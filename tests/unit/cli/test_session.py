@@ -8,11 +8,13 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+from confluent_kafka import KafkaError, KafkaException
 
 from belfry.cli.common_options import merged
 from belfry.cli.entry import main
 from belfry.cli.session import Session
 from belfry.cli.shown import Output
+from belfry.client.errors import BadProperty
 
 
 @pytest.fixture(autouse=True)
@@ -130,6 +132,39 @@ def test_a_dispatcher_gets_the_settings_of_deliveries_alone(
     assert type(started[0]).__name__ == "DeliverySettings"
     assert main(["worker", "--role", "all"]) == 7
     assert started[1].fire_chunk == 7
+
+
+def test_a_file_that_is_named_and_not_there_is_told(
+    started: list[Any],
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:
+    """Else nobody notices that a worker has the defaults."""
+    there = tmp_path / "there.toml"
+    there.write_text("")
+    for file in (str(there), ""):
+        monkeypatch.setenv("BELFRY_CONFIG_FILE", file)
+        assert main(["worker"]) == 7
+        assert main(["config", "show", "-o", "json"]) == 0
+        assert "no such file" not in capsys.readouterr().err
+    for file in (str(tmp_path / "their.toml"), str(tmp_path)):
+        monkeypatch.setenv("BELFRY_CONFIG_FILE", file)
+        for command in ("worker",), ("config", "show"):
+            main([*command])
+            told = capsys.readouterr().err
+            assert f"BELFRY_CONFIG_FILE is {file!r}, and there is no such file" in told
+    assert len(started) == 4
+
+
+def test_a_value_that_kafkas_client_refuses_is_no_answer_of_kafka() -> None:
+    """A worker makes clients that no command knows, and librdkafka says what it refuses."""
+    error = KafkaError(
+        KafkaError._INVALID_ARG, 'Invalid value for configuration property "linger.ms"'
+    )
+    told = Session({}).told(KafkaException(error))
+    assert isinstance(told, BadProperty)
+    assert str(told).startswith("Kafka's client refuses its properties: Invalid value for")
 
 
 def test_the_worker_gets_its_options_as_settings(started: list[Any]) -> None:
