@@ -74,8 +74,8 @@ def _shown(session: Session, found: list[LaneStatus], *, alone: bool) -> int:
     wrong = [each.partition for each in found if not each.stands]
     if alone and wrong:
         session.printer.note(
-            f"nothing was changed, and --apply would be refused: {partitions_text(wrong)} of this"
-            " side follows nobody"
+            "nothing was changed, and --apply would be refused: this side follows nobody in"
+            f" {partitions_text(wrong)}"
         )
         return Exit.ERROR
     session.printer.note("nothing was changed: --apply takes over")
