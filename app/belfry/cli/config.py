@@ -24,7 +24,6 @@ import typer
 from belfry.cli.help import Program
 from belfry.cli.session import Session, with_session
 from belfry.cli.shown import plain
-from belfry.settings.sources import file_that_is_missing
 
 
 class Process(StrEnum):
@@ -62,6 +61,7 @@ def show(session: Session, *, of: Of = Process.WORKER, every: Every = False) -> 
     """
     from belfry.settings import CommandSettings, DeliverySettings, Settings, SharedSettings
     from belfry.settings.origins import DEFAULT, origins
+    from belfry.settings.sources import file_that_is_missing
 
     kinds: dict[Process, type[SharedSettings]] = {
         Process.WORKER: Settings,

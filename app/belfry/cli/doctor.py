@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from belfry.cli import log_lines
 from belfry.cli.check import Check, Status
 from belfry.cli.doctor_changelog import changelog_checks
 from belfry.cli.doctor_deliveries import delivery_checks
@@ -45,6 +46,7 @@ def doctor(session: Session) -> int:
     clocks and time zone data, key groups that do not arrive, quotas, and tenants whose events wait.
     Nothing is changed and nothing is written. Exit code 1 on problems.
     """
+    log_lines.to_stderr()
     worst: list[Status] = []
 
     def results() -> Iterator[tuple[dict[str, Any], str]]:

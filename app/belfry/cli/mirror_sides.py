@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from belfry.cli import log_lines
 from belfry.cli.failures import CommandError, WrongUse
 from belfry.cli.session import Session
 
@@ -34,6 +35,7 @@ def told() -> Iterator[None]:
     from belfry.mirror.beginnings import CannotMirror
     from belfry.recovery.partition_evidence import CannotRecover
 
+    log_lines.to_stderr()
     try:
         yield
     except (CannotMirror, CannotRecover) as error:
