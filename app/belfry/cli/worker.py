@@ -14,6 +14,7 @@ The exit code of a worker that cannot start, or that has to give up, is that of 
 
 from __future__ import annotations
 
+import signal
 import sys
 from enum import StrEnum
 from pathlib import Path
@@ -127,6 +128,8 @@ def worker(
     Any number of workers, on any machines, share the work. SIGTERM and Ctrl-C stop it
     gracefully: it finishes its transactions, and others take over at once.
     """
+    # Its modules take a second or more to import. A stop meanwhile is an orderly one as well.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     from belfry.assembly import run_worker
     from belfry.settings import DeliverySettings, RoleSettings, Settings
     from belfry.settings.sources import file_that_is_missing

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -155,6 +156,21 @@ def test_a_file_that_is_named_and_not_there_is_told(
             told = capsys.readouterr().err
             assert f"BELFRY_CONFIG_FILE is {file!r}, and there is no such file" in told
     assert len(started) == 4
+
+
+@pytest.mark.usefixtures("started")
+def test_a_stop_is_an_orderly_one_before_a_worker_is_imported() -> None:
+    """What the worker itself does about signals is not there yet: its module stands aside."""
+    before = signal.getsignal(signal.SIGTERM)
+    try:
+        assert main(["worker"]) == 7
+        handler = signal.getsignal(signal.SIGTERM)
+        assert callable(handler)
+        with pytest.raises(SystemExit) as stopped:
+            handler(signal.SIGTERM, None)
+        assert stopped.value.code == 0
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def test_a_value_that_kafkas_client_refuses_is_no_answer_of_kafka() -> None:
