@@ -79,9 +79,8 @@ def cluster_checks(
         return
     if passive:
         found = {**found, "workers": [without_following(each) for each in found["workers"]]}
-    app_id = session.settings.cluster.app_id
-    expected = Expected(app_id, kafka_cluster_id, time(), said, VERSION)
-    yield from judge(found, expected)
+    ours = session.settings.cluster.app_id, kafka_cluster_id
+    yield from judge(found, Expected(*ours, time(), said, VERSION))
 
 
 def judge(found: Mapping[str, Any], expected: Expected) -> Iterator[Check]:

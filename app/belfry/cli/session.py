@@ -118,7 +118,7 @@ class Session:
         return cluster, admin
 
     def told(self, error: Exception) -> BelfryError | None:
-        """An error of Kafka's client, with brokers and user; None for others."""
+        """An error of Kafka's client, with brokers and user, or with a bad property; else None."""
         if type(error) is TimeoutError and not str(error):
             from belfry.client.errors import Unavailable
 
@@ -137,7 +137,6 @@ class Session:
         if "configuration property" in cause.str():
             from belfry.client.faults import bad_property
 
-            # Raised where a client is made: no broker was asked.
             return bad_property(cause.str())
         return self.cluster().unavailable(cause)
 
