@@ -108,9 +108,21 @@ def test_a_take_over_and_the_way_back_lose_and_double_nothing(
     numbers = [int(r.header("belfry-occurrence") or b"") for r in fired if is_every(r)]
     assert sorted(numbers) == list(range(len(numbers)))
     assert len(a.fired("shop")) > there
+    follows_once_more(pair, b, capsys)
     assert active.stop() == 0
     passive.kill()
     assert_well(a)
+
+
+def follows_once_more(pair: Pair, left: Site, capsys: pytest.CaptureFixture[str]) -> None:
+    """A side that took over and gave all back says so, and follows again."""
+    capsys.readouterr()
+    assert pair.command(left, "mirror", "take-over", "--without-source") == 1
+    assert "would be refused" in capsys.readouterr().err
+    assert [each["what"] for each in status(pair, left, capsys)] == ["given", "given"]
+    assert pair.command(left, "mirror", "run", "--once") == 0
+    assert pair.command(left, "mirror", "verify") == 0
+    assert [each["what"] for each in status(pair, left, capsys)] == ["follows", "follows"]
 
 
 def killed_amid_its_work(pair: Pair, passive: Worker) -> Child:

@@ -31,7 +31,7 @@ import typer
 
 from belfry.cli.changelog import judges
 from belfry.cli.day_files import whole
-from belfry.cli.failures import Exit, WrongUse
+from belfry.cli.failures import DISK, Exit, WrongUse
 from belfry.cli.policies import kafka_policies
 from belfry.cli.portability import TIMEOUT_S, OutcomesTimeout, create_all
 from belfry.cli.session import Session, with_session
@@ -126,6 +126,8 @@ def restore(
     code: int = Exit.OK
     if held.schedules:
         code = create_all(session, requests, timeout or TIMEOUT_S, since_ms)
+    else:
+        session.printer.many(())
     # A refused schedule weighs more than a policy that was kept.
     return code or (Exit.CONFLICT if kept else Exit.OK)
 
@@ -155,8 +157,8 @@ def _restore_policies(session: Session, wanted: list[TenantPolicy]) -> list[str]
 def _write(file: Path, lines: Iterable[bytes]) -> None:
     """A file that gets its name when it is complete and on the disk.
 
-    Raises `WrongUse` where the name is taken, and where the disk refuses. A backup that failed
-    leaves FILE.part behind, which the next one replaces.
+    Raises `WrongUse` where the name is taken or cannot be made, and OSError where the disk is full.
+    A backup that failed leaves FILE.part behind, which the next one replaces.
     """
     part = file.with_name(file.name + ".part")
     if file.exists():
@@ -171,6 +173,8 @@ def _write(file: Path, lines: Iterable[bytes]) -> None:
             os.fsync(out.fileno())
         part.rename(file)
     except OSError as error:
+        if error.errno in DISK:
+            raise
         raise WrongUse(f"{part} cannot be written: {error.strerror}.") from None
 
 

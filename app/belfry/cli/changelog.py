@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from belfry.cli import log_lines
 from belfry.cli.failures import CommandError
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ def judges(session: Session) -> Callable[[int], Judge]:
     from belfry.kafka.signature_marks import marks_of
     from belfry.store.row_judge import Judge
 
+    log_lines.to_stderr()
     settings = session.settings
     if settings.http_worker_secret is None:
         return lambda _partition: Judge()

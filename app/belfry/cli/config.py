@@ -61,6 +61,7 @@ def show(session: Session, *, of: Of = Process.WORKER, every: Every = False) -> 
     """
     from belfry.settings import CommandSettings, DeliverySettings, Settings, SharedSettings
     from belfry.settings.origins import DEFAULT, origins
+    from belfry.settings.sources import file_that_is_missing
 
     kinds: dict[Process, type[SharedSettings]] = {
         Process.WORKER: Settings,
@@ -69,6 +70,9 @@ def show(session: Session, *, of: Of = Process.WORKER, every: Every = False) -> 
     }
     kind = kinds[of]
     made = session.settings_of(kind, {})
+    missing = file_that_is_missing()
+    if missing:
+        session.printer.note(missing)
     found = [each._asdict() for each in origins(made, session.options_of(kind))]
     told = [each for each in found if every or each["source"] != DEFAULT]
     if not told:

@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
+from belfry.cli import log_lines
 from belfry.cli.failures import CommandError, Exit, WrongUse
 from belfry.cli.help import Program
 from belfry.cli.session import Session, with_session
@@ -121,6 +122,7 @@ def _letters(session: Session, open_ms: int | None) -> Iterator[Letter]:
     from belfry.delivery.dead_letters import dead_letters
     from belfry.delivery.open_deliveries import open_deliveries
 
+    log_lines.to_stderr()
     # Brokers that do not answer are told of once, and not by each client that looks for them.
     session.admin()
     if open_ms is None:

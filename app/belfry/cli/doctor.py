@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from belfry.cli import log_lines
 from belfry.cli.check import Check, Status
 from belfry.cli.doctor_changelog import changelog_checks
 from belfry.cli.doctor_deliveries import delivery_checks
 from belfry.cli.doctor_group import group_checks
 from belfry.cli.doctor_kept import identity_checks, settings_checks
-from belfry.cli.doctor_mirror import mirror_checks
+from belfry.cli.doctor_mirror import is_passive, mirror_checks
 from belfry.cli.doctor_topics import finding, letter_checks, replica_checks, topic_checks
 from belfry.cli.doctor_transactions import transaction_checks
 from belfry.cli.doctor_worker import worker_checks
@@ -45,6 +46,7 @@ def doctor(session: Session) -> int:
     clocks and time zone data, key groups that do not arrive, quotas, and tenants whose events wait.
     Nothing is changed and nothing is written. Exit code 1 on problems.
     """
+    log_lines.to_stderr()
     worst: list[Status] = []
 
     def results() -> Iterator[tuple[dict[str, Any], str]]:
@@ -64,9 +66,12 @@ def _line(check: Check) -> str:
 def checks(session: Session) -> Iterator[Check]:
     """All checks, each as soon as it is done."""
     cluster_id: list[str] = []
-    yield from _kafka(session, cluster_id.append)
+    passive = False
+    for check in _kafka(session, cluster_id.append):
+        passive = passive or is_passive(check)
+        yield check
     yield from _registry(session)
-    yield from worker_checks(session, cluster_id[0] if cluster_id else None)
+    yield from worker_checks(session, cluster_id[0] if cluster_id else None, passive=passive)
 
 
 def _kafka(session: Session, tell_id: Callable[[str], object]) -> Iterator[Check]:

@@ -11,6 +11,7 @@ from datetime import datetime
 from typing import Any, Final, NamedTuple
 
 from belfry.cli.check import Check, Status
+from belfry.cli.doctor_mirror import without_following
 from belfry.cli.doctor_versions import version_checks
 from belfry.cli.failures import CommandError
 from belfry.cli.remote import Remote
@@ -56,11 +57,16 @@ class Expected(NamedTuple):
 
 
 def cluster_checks(
-    session: Session, kafka_cluster_id: str | None, said: frozenset[str] = frozenset()
+    session: Session,
+    kafka_cluster_id: str | None,
+    said: frozenset[str] = frozenset(),
+    *,
+    passive: bool = False,
 ) -> Iterator[Check]:
     """One line for each thing that is wrong with some worker, or one that says that nothing is.
 
-    Facts on the asked worker that the checks in `said` have told already are not repeated.
+    Facts on the asked worker that the checks in `said` have told are not repeated. In a `passive`
+    cluster, which follows another one, workers may wait.
     """
     from time import time
 
@@ -71,9 +77,10 @@ def cluster_checks(
     except CommandError as error:
         yield Check(NAME, Status.SKIPPED, f"The worker does not tell of the others: {error}")
         return
-    app_id = session.settings.cluster.app_id
-    expected = Expected(app_id, kafka_cluster_id, time(), said, VERSION)
-    yield from judge(found, expected)
+    if passive:
+        found = {**found, "workers": [without_following(each) for each in found["workers"]]}
+    ours = session.settings.cluster.app_id, kafka_cluster_id
+    yield from judge(found, Expected(*ours, time(), said, VERSION))
 
 
 def judge(found: Mapping[str, Any], expected: Expected) -> Iterator[Check]:

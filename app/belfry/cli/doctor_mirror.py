@@ -23,6 +23,30 @@ if TYPE_CHECKING:
     from belfry.settings import SharedSettings
 
 OLD_MS: Final = 120_000
+_FOLLOWS: Final = "and does not fire."
+# How the workers of a side that follows tell why they wait: by these, and by nothing else.
+_OTHER_CLUSTER: Final = "other_cluster"
+_NO_CLOCK_YET: Final = "firing is paused: the clock has not been compared"
+
+
+def is_passive(check: Check) -> bool:
+    """Whether a check says that this cluster follows another one, as it should."""
+    return (check.check, check.status) == ("mirror", Status.OK) and check.detail.endswith(_FOLLOWS)
+
+
+def without_following(worker: Mapping[str, Any]) -> dict[str, Any]:
+    """What a worker tells of itself without what it says because its cluster follows another.
+
+    `worker` is an answer with ``problems`` and ``partitions``, as of `/healthz/ready`.
+    """
+    problems = [each for each in worker.get("problems", ()) if not each.startswith(_NO_CLOCK_YET)]
+    partitions = [
+        {**each, "missing": None}
+        if str(each.get("missing") or "").startswith(_OTHER_CLUSTER)
+        else each
+        for each in worker.get("partitions", ())
+    ]
+    return {**worker, "problems": problems, "partitions": partitions}
 
 
 def mirror_checks(cluster: Any, settings: SharedSettings, now_ms: int) -> Iterator[Check]:
@@ -70,4 +94,4 @@ def judge(
         to_do = "belfry mirror status, and the log of belfry mirror run (docs/mirror.md)"
         return Check("mirror", Status.RISK, detail, to_do)
     source = next(iter(known.values())).source
-    return Check("mirror", Status.OK, f"This cluster follows {source}, and does not fire.")
+    return Check("mirror", Status.OK, f"This cluster follows {source}, {_FOLLOWS}")

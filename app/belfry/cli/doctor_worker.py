@@ -8,6 +8,7 @@ from typing import Final
 from belfry.cli.check import Check, Status
 from belfry.cli.doctor_cluster import SKEW_S, cluster_checks, tenant_checks
 from belfry.cli.doctor_deliveries import figure, removed_checks
+from belfry.cli.doctor_mirror import without_following
 from belfry.cli.doctor_moves import move_checks
 from belfry.cli.doctor_quotas import quota_checks, throttled_checks
 from belfry.cli.session import Session
@@ -22,8 +23,13 @@ UNTOLD: Final = "it does not tell why to callers without a key"
 NO_WORKER: Final = "give the --http-url of a worker, or start one"
 
 
-def worker_checks(session: Session, kafka_cluster_id: str | None) -> Iterator[Check]:
-    """Whether a worker answers, is ready and trusts its clock; then the others, and tenants."""
+def worker_checks(
+    session: Session, kafka_cluster_id: str | None, *, passive: bool = False
+) -> Iterator[Check]:
+    """Whether a worker answers, is ready and trusts its clock; then the others, and tenants.
+
+    In a `passive` cluster, which follows another one, workers wait, as they should.
+    """
     url = session.settings.http_url.rstrip("/")
     status, answer = fetch(f"{url}/healthz/ready")
     if status is None:
@@ -34,7 +40,7 @@ def worker_checks(session: Session, kafka_cluster_id: str | None) -> Iterator[Ch
         yield Check("worker", found, detail, NO_WORKER)
         yield Check("clock", Status.SKIPPED, "Only a running worker measures it.")
         return
-    ready = readiness(url, status, answer)
+    ready = readiness(url, status, answer, passive=passive)
     yield ready
     code, page = fetch(f"{url}/metrics")
     metrics = page if code == 200 else ""
@@ -44,13 +50,13 @@ def worker_checks(session: Session, kafka_cluster_id: str | None) -> Iterator[Ch
     yield from foreign_checks(metrics)
     yield from removed_checks(metrics)
     yield from throttled_checks(metrics)
-    yield from cluster_checks(session, kafka_cluster_id, said_by(ready, clock))
+    yield from cluster_checks(session, kafka_cluster_id, said_by(ready, clock), passive=passive)
     yield from move_checks(session)
     yield from tenant_checks(session)
     yield from quota_checks(session)
 
 
-def readiness(url: str, status: int, answer: str) -> Check:
+def readiness(url: str, status: int, answer: str, *, passive: bool = False) -> Check:
     """What `/healthz/ready` says, in sentences; or that no worker of belfry answers there."""
     import orjson
 
@@ -65,12 +71,18 @@ def readiness(url: str, status: int, answer: str) -> Check:
         return Check("worker", Status.PROBLEM, detail, NO_WORKER)
     if ready:
         return Check("worker", Status.OK, f"Ready at {url}.")
+    waits = passive and bool(told.get("partitions"))
+    if waits:
+        told = without_following(told)
     missing = [str(each) for each in told.get("problems", ())]
     missing += [
         f"partition {each['partition']}: {each['missing']}"
         for each in told.get("partitions", ())
         if each.get("missing")
     ]
+    if waits and not missing:
+        detail = f"The worker at {url} waits, as this cluster follows another one."
+        return Check("worker", Status.OK, detail)
     why = plain("; ".join(missing)) or UNTOLD
     to_do = "what it waits for is named; its log has the course of it"
     return Check("worker", Status.PROBLEM, f"The worker at {url} is not ready: {why}.", to_do)

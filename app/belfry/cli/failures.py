@@ -13,6 +13,7 @@ characters are shown and not sent. Values of settings that may be secrets are ne
 
 from __future__ import annotations
 
+import errno
 import re
 import sys
 from difflib import get_close_matches
@@ -58,6 +59,8 @@ class WrongUse(CommandError):
         super().__init__(message, Exit.USAGE)
 
 
+# What a disk says that takes no more: nobody's mistake, and no fault of belfry's.
+DISK: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
 _CHOICES: Final = re.compile(r"'(?P<given>[^']*)' is not one of (?P<allowed>'.*')\.")
 # Pydantic's names of what is wrong with a number.
 _NUMBERS: Final = ("int_", "float_", "greater_than", "less_than")
@@ -144,6 +147,10 @@ def _known(error: Exception) -> tuple[str, int] | None:
     if isinstance(error, ConnectionError) and not isinstance(error, BrokenPipeError):
         # Kafka went away amid the work; a pipe that nobody reads is Typer's.
         return f"{str(error).rstrip('.')}. `belfry doctor` says which brokers answer.", Exit.ERROR
+    if isinstance(error, OSError) and error.errno in DISK:
+        where = f"{error.filename} cannot" if error.filename else "The output cannot"
+        told = f"{where} be written: {error.strerror}. What is there of it is cut off."
+        return told, Exit.ERROR
     return _of_client(error) or _of_kafka(error) or _of_registry(error)
 
 

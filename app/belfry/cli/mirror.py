@@ -117,7 +117,7 @@ def status(session: Session, *, source: SourceHosts = None) -> int:
         found = list(statuses(theirs, mine))
     at_ms = now_ms()
     session.printer.many(status_line(each, at_ms) for each in found)
-    return Exit.OK if all(each.mark is not None for each in found) else Exit.ERROR
+    return Exit.OK if all(each.stands for each in found) else Exit.ERROR
 
 
 def verify(session: Session, *, source: SourceHosts = None) -> int:

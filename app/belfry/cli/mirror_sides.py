@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from belfry.cli import log_lines
 from belfry.cli.failures import CommandError, WrongUse
 from belfry.cli.session import Session
 
@@ -34,6 +35,7 @@ def told() -> Iterator[None]:
     from belfry.mirror.beginnings import CannotMirror
     from belfry.recovery.partition_evidence import CannotRecover
 
+    log_lines.to_stderr()
     try:
         yield
     except (CannotMirror, CannotRecover) as error:
@@ -104,6 +106,12 @@ def status_line(found: LaneStatus, at_ms: int) -> Told:
     mark = found.mark
     if mark is None:
         return line(found.partition, "alone", "follows nobody")
+    if found.given is not None:
+        return line(
+            found.partition,
+            "given",
+            f"belongs to cluster {found.given}, which took over; `belfry mirror run` follows it",
+        )
     behind_s = max(0, at_ms - mark.level_ms) / 1000 if found.behind != 0 else 0.0
     age = f"{behind_s:.1f} s" if mark.level_ms else "all the time"
     what = "active" if mark.activated else "leaving" if mark.leaving else "follows"

@@ -13,9 +13,10 @@ import typer
 from belfry.cli.failures import Exit
 from belfry.cli.mirror_sides import SourceHosts, Told, both, line, now_ms, status_line, told
 from belfry.cli.session import Session
-from belfry.cli.shown import amount
+from belfry.cli.shown import amount, partitions_text
 
 if TYPE_CHECKING:
+    from belfry.mirror.looking import LaneStatus
     from belfry.mirror.taking_over import Said
 
 Apply = Annotated[bool, typer.Option("--apply", help="Do it; without this, only say it.")]
@@ -52,16 +53,32 @@ def take_over(
         else:
             theirs, mine = both(session, source)
         if not apply:
-            at_ms = now_ms()
-            session.printer.many(status_line(each, at_ms) for each in statuses(theirs, mine))
-            session.printer.note("nothing was changed: --apply takes over")
-        elif theirs is None:
+            return _shown(session, list(statuses(theirs, mine)), alone=theirs is None)
+        if theirs is None:
             session.printer.many(map(_done, abandoned(mine, now_ms)))
         else:
             policies = policies_in(theirs.settings), policies_in(mine.settings)
             theirs, mine = grown_together(theirs, with_marks(mine), now_ms())
             doing = planned(theirs, mine, lambda: carry_policies(*policies), now_ms)
             session.printer.many(map(_done, doing))
+    return Exit.OK
+
+
+def _shown(session: Session, found: list[LaneStatus], *, alone: bool) -> int:
+    """Say how things stand, and whether --apply takes over; the exit code.
+
+    With `alone` there is no source to carry anything from, so each partition has to be here.
+    """
+    at_ms = now_ms()
+    session.printer.many(status_line(each, at_ms) for each in found)
+    wrong = [each.partition for each in found if not each.stands]
+    if alone and wrong:
+        session.printer.note(
+            "nothing was changed, and --apply would be refused: this side follows nobody in"
+            f" {partitions_text(wrong)}"
+        )
+        return Exit.ERROR
+    session.printer.note("nothing was changed: --apply takes over")
     return Exit.OK
 
 

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from belfry.cli import log_lines
 from belfry.cli.failures import CommandError, Exit
 from belfry.cli.remote import Remote, tenant_path
 from belfry.cli.session import Session
@@ -76,6 +77,7 @@ def readable(
     from belfry.cli.payload_traces import PayloadTraces
     from belfry.cli.payload_verdict import NO_WORKERS, text_of, told_of
 
+    log_lines.to_stderr()
     references, outputs = _formerly(session, tenant, key_ref or [])
     secrets = _secrets(session, tenant, references)
     traces = PayloadTraces(tenant, secrets.ring, _look(session), frozenset(key_id or []))

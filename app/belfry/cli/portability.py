@@ -112,7 +112,7 @@ def create_all(
     conflict. Raises `BelfryError` if Kafka or the workers do not answer: created schedules stay.
     """
     counts: Counter[str] = Counter()
-    with session.client() as client:
+    with session.client() as client, session.printer.several() as shown:
         gone = {} if since_ms is None else client.cancelled_since(since_ms)
 
         def wanted() -> Iterator[dict[str, Any]]:
@@ -128,8 +128,8 @@ def create_all(
             """Count and print what became of one schedule."""
             found = became(verdict, int(time() * 1000))
             counts[found.counted] += 1
-            shown = {"result": found.result, **verdict_json(verdict)}
-            session.printer.one(shown, f"{found.result:8}  {plain(verdict.name)}: {found.what}")
+            record = {"result": found.result, **verdict_json(verdict)}
+            shown(record, f"{found.result:8}  {plain(verdict.name)}: {found.what}")
 
         asked = session.printer.counted(decrypting(session, wanted()), "schedules asked for")
         for verdict in client.create_all(asked, timeout_s=timeout_s):

@@ -14,22 +14,33 @@ would have to move for an even load, over as many partitions or over others:
 `plan` only looks. `apply` carries it out, some groups at a time, and waits for each of them; `move`
 does so with the groups of some tenants. `status` shows which groups are not at home, and what to do
 where one does not arrive. `grow` adds partitions for groups to lie in. The groups and the plan are
-made by `belfry.placement`, which is pure.
+made by `belfry.placement`, which is pure. `call-off` and `resend`, for a group that does not
+arrive, are in `belfry.cli.rebalance_stuck`.
 """
 
 from __future__ import annotations
 
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Final
 
 import typer
 
+from belfry.cli import rebalance_stuck
 from belfry.cli.failures import CommandError, WrongUse, ask_to_begin
 from belfry.cli.help import Program
 from belfry.cli.progress import progress_of
-from belfry.cli.rebalance_moves import PATH, MoveOutcome, Mover, WantedMove, homes_in, stands
+from belfry.cli.rebalance_moves import (
+    PATH,
+    MoveOutcome,
+    Mover,
+    WantedMove,
+    all_told,
+    homes_in,
+    numbers,
+    stands,
+)
 from belfry.cli.rebalance_options import (
     Carrying,
-    GroupNumber,
     GrowDry,
     GrowLimit,
     GrowTo,
@@ -41,7 +52,7 @@ from belfry.cli.rebalance_options import (
 )
 from belfry.cli.rebalance_shown import lines, planned_of, shown
 from belfry.cli.rebalance_status import outcome_json, outcome_line, status_lines
-from belfry.cli.remote import Remote
+from belfry.cli.remote import Remote, WorkerRefusal, tenant_path
 from belfry.cli.session import Session, with_session
 from belfry.cli.shown import amount
 from belfry.schedules.request import tenant_problem
@@ -62,8 +73,8 @@ def register(app: typer.Typer) -> None:
     group.command("status")(with_session(status))
     group.command("move")(with_session(move))
     group.command("grow")(with_session(grow))
-    group.command("call-off")(with_session(call_off))
-    group.command("resend")(with_session(resend))
+    group.command("call-off")(with_session(rebalance_stuck.call_off))
+    group.command("resend")(with_session(rebalance_stuck.resend))
     app.add_typer(
         group,
         name="rebalance",
@@ -91,6 +102,8 @@ def apply(session: Session, *, how: Planning, carrying: Carrying, most: Most = N
     belfry rebalance apply --at-once 2
     """
     made = _planned(session, how)
+    if not carrying.dry:
+        all_told(made.measured.missing, made.measured.silent)
     chosen = sorted(made.moves, key=lambda each: -each.weight)[:most]
     session.printer.note("\n".join(lines(made)))
     wanted = [WantedMove(each.group, each.source, each.target) for each in chosen]
@@ -111,7 +124,11 @@ def move(session: Session, tenants: Tenants, *, to: To, carrying: Carrying) -> N
         wrong = tenant_problem(tenant)
         if wrong is not None:
             raise WrongUse(wrong.reason)
-    found = Remote(session).get(PATH)
+    remote = Remote(session)
+    for tenant in tenants:
+        _in_one_partition(remote, tenant)
+    found = remote.get(PATH)
+    all_told(found["missing"], found["silent"])
     groups = KeyGroups(homes_in(found))
     wanted = []
     for group in dict.fromkeys(groups.of(tenant) for tenant in tenants):
@@ -152,54 +169,22 @@ def status(session: Session) -> None:
     session.printer.one(found, "\n".join(status_lines(found)))
 
 
-def call_off(session: Session, group: GroupNumber) -> None:
-    """Call off a move whose target has not answered; a move that is under way goes on.
+def _in_one_partition(remote: Remote, tenant: str) -> None:
+    """Refuse to move a tenant that is spread, or was.
 
-    Example:
-
-    belfry rebalance call-off 1912
+    Its schedules stay where they are, so its group would move without it. Raises `CommandError`.
     """
-    remote = Remote(session)
-    state, lies = stands(remote.get(PATH), group)
-    if state == "rests":
-        raise CommandError(f"Key group {group} rests in partition {lies}: no move to call off.")
-    if state != "asked":
-        raise CommandError(
-            f"Key group {group} is on its way ({state}): some of it has left, so it goes on by"
-            " itself. Move it back when it rests."
-        )
-    told = remote.ask("POST", f"{PATH}/{group}/move", {"target": lies})
-    session.printer.one(told, f"The move of key group {group} was called off; it lies in {lies}.")
-
-
-def resend(session: Session, group: GroupNumber, *, yes: Yes = False) -> None:
-    """Send rows of a key group again that its target has refused, so that the group arrives.
-
-    They lie in belfry.rejected. Needs Kafka besides a worker. Example:
-
-    belfry rebalance resend 1912
-    """
-    from belfry.client.refused_rows import CutRows, refused_rows, send_again
-
-    found = Remote(session).get(PATH)
-    standing = next((each for each in found["key_groups"] if each["group"] == group), None)
-    if standing is None or standing["state"] not in ("arriving", "moving"):
-        raise CommandError(f"Key group {group} is not on its way: there is nothing to send again.")
-    topic, cluster = session.settings.topic, session.cluster()
     try:
-        rows = refused_rows(cluster, topic("rejected"), group, standing["move"])
-    except CutRows as error:
-        raise CommandError(str(error)) from None
-    if not rows:
+        policy = remote.get(tenant_path(tenant))
+    except WorkerRefusal as error:
+        if error.status == HTTPStatus.NOT_FOUND:
+            return
+        raise
+    if policy["spread"] != 1 or policy["former_spreads"]:
         raise CommandError(
-            f"Nothing was refused of the rows of key group {group}, as far as {topic('rejected')}"
-            " goes back."
+            f"Tenant {tenant} is spread, or was, so no key group has its schedules: they stay where"
+            " they are. Nothing was moved."
         )
-    if not yes:
-        ask_to_begin(f"Send {amount(len(rows), 'record')} of key group {group} again?")
-    send_again(cluster, topic("schedules"), rows)
-    told = {"group": group, "move": standing["move"], "records": len(rows)}
-    session.printer.one(told, f"{amount(len(rows), 'record')} were sent again")
 
 
 def _planned(session: Session, how: Planning) -> Plan:
@@ -212,6 +197,10 @@ def _planned(session: Session, how: Planning) -> Plan:
     found = measured(session, over_s)
     for name in found.silent:
         session.printer.note(f"{name} does not answer: what it owns is missing.")
+    if found.missing:
+        session.printer.note(
+            f"Nobody tells of partitions {numbers(found.missing)}: what they carry is missing."
+        )
     return planned_of(found, how.partitions or found.partitions, how.within, how.by)
 
 

@@ -31,8 +31,10 @@ METERED_MS: Final = 3 * 3_600_000
 class MeasuredTenants(NamedTuple):
     """The loads of all tenants, in so many partitions, and what is missing there.
 
-    `silent` are workers that did not answer, whose share of the loads is missing.  `metered` says
-    whether bytes are known.  `lies` are the partitions of key groups that are not at home.
+    `silent` are workers that did not answer, whose share of the loads is missing.  `missing` are
+    partitions of which nobody told, as while one is taken over: neither their loads are known, nor
+    which of their groups lie elsewhere.  `metered` says whether bytes are known.  `lies` are the
+    partitions of key groups that are not at home.
     """
 
     tenants: list[TenantLoad]
@@ -42,6 +44,7 @@ class MeasuredTenants(NamedTuple):
     lies: Mapping[int, int] | None = None
     # How many of the partitions are homes; 0 for all of them.
     homes: int = 0
+    missing: tuple[int, ...] = ()
 
 
 def measured(session: Session, over_s: float) -> MeasuredTenants:
@@ -57,6 +60,8 @@ def measured(session: Session, over_s: float) -> MeasuredTenants:
     partitions = len(cluster.partitions(admin, session.settings.topic("changelog")))
     policies = kafka_policies(session).all()
     remote = Remote(session)
+    # Asked before and behind the looks: what had no owner at either of them may be missing.
+    groups_before = _of_groups(remote)
     before, silent_before = _look(remote)
     began_s = monotonic()
     after, silent = before, silent_before
@@ -70,12 +75,17 @@ def measured(session: Session, over_s: float) -> MeasuredTenants:
         fires = max(0, fired - before.get(name, (0, fired))[1]) / passed_s if over_s else 0.0
         load = LoadVector(pending, fires, (held or {}).get(name, 0.0))
         tenants.append(TenantLoad(name, load, _spreads(name, policies)))
-    silent_ones = sorted({*silent_before, *silent})
     groups = _of_groups(remote)
+    answers = groups_before, groups
+    missing = {each for found in answers for each in found.get("missing", ())}
+    silent_of_groups = [name for found in answers for name in found.get("silent", ())]
+    silent_ones = sorted({*silent_before, *silent, *silent_of_groups})
     # Workers know it for certain; the topic that tells it may be hidden from who asks here.
     homes = groups.get("homes") or homes_of(session.settings.cluster, topic_counts(admin))
     lies = lying(groups.get("key_groups", ()))
-    return MeasuredTenants(tenants, partitions, silent_ones, held is not None, lies, homes)
+    return MeasuredTenants(
+        tenants, partitions, silent_ones, held is not None, lies, homes, tuple(sorted(missing))
+    )
 
 
 def _of_groups(remote: Remote) -> dict[str, Any]:

@@ -21,6 +21,7 @@ from typing import Any, Final, NamedTuple
 from belfry.cli.failures import CommandError
 from belfry.cli.progress import Tell
 from belfry.cli.remote import Remote, WorkerRefusal
+from belfry.cli.shown import plain
 
 PAUSE_S: Final = 0.25
 PATH: Final = "/v1/key-groups"
@@ -164,6 +165,27 @@ class Mover:
             f" longer than {self._limit_s:g} s ({state or 'workers do not answer'}). It goes on by"
             " itself; `belfry rebalance status` tells how it stands, and what to do."
         )
+
+
+def all_told(missing: Sequence[int], silent: Sequence[str]) -> None:
+    """Refuse to go by half of the truth: who does not tell may know of groups that lie elsewhere.
+
+    `missing` are partitions of which nobody told, and `silent` the workers that did not answer.
+    Raises `CommandError` where there are any.
+    """
+    if not missing and not silent:
+        return
+    who = [f"nobody tells of partitions {numbers(missing)}"] if missing else []
+    who += [f"{plain(name)} does not answer" for name in silent]
+    raise CommandError(
+        f"Not all is known: {', '.join(who)}. Nothing was asked for. Try again when all partitions"
+        " have owners; `belfry doctor` says which have none."
+    )
+
+
+def numbers(partitions: Sequence[int]) -> str:
+    """Partitions in a sentence."""
+    return ", ".join(map(str, partitions))
 
 
 def homes_in(found: dict[str, Any]) -> int:

@@ -93,6 +93,7 @@ def shown(made: Plan) -> dict[str, Any]:
         ],
         "spread": [each.tenant for each in made.loads.spread],
         "silent": made.measured.silent,
+        "missing": list(made.measured.missing),
     }
 
 

@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
+from belfry.cli.rebalance_moves import numbers
 from belfry.cli.shown import amount, plain
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ def _workers(found: dict[str, Any]) -> Iterator[str]:
     for name in found["silent"]:
         yield f"{plain(name)} does not answer"
     if found["missing"]:
-        yield f"nobody tells of partitions {', '.join(map(str, found['missing']))}"
+        yield f"nobody tells of partitions {numbers(found['missing'])}"
 
 
 def _table(found: dict[str, Any]) -> Iterator[str]:

@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 import typer
 
+from belfry.cli import log_lines
 from belfry.cli.failures import CommandError, Exit, WrongUse
 from belfry.cli.session import Session, with_session
 
@@ -95,6 +96,7 @@ def recover(
 
     if backup is not None and source not in (None, "nothing"):
         raise WrongUse("--backup begins with nothing: leave --from out.")
+    log_lines.to_stderr()
     choices = _choices(source, backup, accept_lost or [], accept_input)
     dirs = data_dir or []
     try:

@@ -85,11 +85,13 @@ def goes_on(
 ) -> bool:
     """Show the count; True if there is something to send and the person wants it sent.
 
-    `what` says how a count is shown. With `dry` it prints the count as the result and ends there;
-    with `yes` nobody is asked. Raises the error of `ask_to_begin` if the answer is no.
+    `what` says how a count is shown. With `dry` it prints the count as the result and ends there,
+    and so it does for programs where there is nothing to send. With `yes` nobody is asked. Raises
+    the error of `ask_to_begin` if the answer is no.
     """
     text = what.text(found, "would be sent")
-    if dry:
+    # People are told by the note; programs need a result.
+    if dry or not (found.places or session.printer.for_people):
         session.printer.one(what.json(found), text)
         return False
     session.printer.note(text)

@@ -49,6 +49,8 @@ def redrive_by_http(
         return
     session.printer.note(text)
     if not found["found"]:
+        if not session.printer.for_people:
+            session.printer.one({**found, "sent": 0, "left": 0}, text)
         return
     if not yes:
         ask_to_begin(f"Send {found['found']} {_what(found)} again?")

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from belfry.cli import log_lines
 from belfry.cli.changelog import judges
 from belfry.cli.common_options import BOOTSTRAP
 from belfry.cli.failures import CommandError, Exit, WrongUse
@@ -65,6 +66,7 @@ def replay(
     from belfry.cli.replay_run import Bounds
     from belfry.playback.logged import Unplayable
 
+    log_lines.to_stderr()
     policies = _policies(other)
     with _world(session, fire_chunk) as world:
         chosen = _chosen(world, partition)

@@ -26,7 +26,7 @@ from belfry.cli.replay_run import VirtualSide, played_virtually
 from belfry.cli.replay_shown import contrast_lines, contrast_shown
 from belfry.cli.replay_world import ReplayWorld
 from belfry.cli.session import Session
-from belfry.cli.shown import plain
+from belfry.cli.shown import Tell, plain
 from belfry.playback.contrast import Contrast
 from belfry.playback.virtual import VirtualEvent
 from belfry.schedules.instants import format_instant
@@ -41,27 +41,35 @@ def show_events(
     session: Session, world: ReplayWorld, chosen: Sequence[int], until_ms: int, policies: Policies
 ) -> None:
     """Print each event that fires on the virtual clock, and each partition at its end."""
-    for partition in chosen:
+    with session.printer.several() as tell:
+        for partition in chosen:
+            _show_events_of(tell, world, partition, until_ms, policies)
 
-        def told(event: VirtualEvent, partition: int = partition) -> None:
-            name = f"{event.tenant}/{event.schedule_id}"
-            at = format_instant(event.fired_ms)
-            record = {
-                "partition": partition,
-                "tenant": event.tenant,
-                "schedule_id": event.schedule_id,
-                "scheduled_at": event.scheduled_at,
-                "occurrence": event.occurrence,
-                "fired_at": at,
-                "fired_ms": event.fired_ms,
-                "fire_id": event.identity.decode(),
-            }
-            session.printer.one(record, plain(f"{at}  {name}  due {event.scheduled_at}"))
 
-        side = VirtualSide(policies, told)
-        requests, [refused] = played_virtually(world, partition, until_ms, [side])
-        end = {"partition": partition, "requests": requests, "refused": refused}
-        session.printer.one(end, f"partition {partition}: {requests:,} requests played.")
+def _show_events_of(
+    tell: Tell, world: ReplayWorld, partition: int, until_ms: int, policies: Policies
+) -> None:
+    """Print the events of one partition, and its end."""
+
+    def told(event: VirtualEvent) -> None:
+        name = f"{event.tenant}/{event.schedule_id}"
+        at = format_instant(event.fired_ms)
+        record = {
+            "partition": partition,
+            "tenant": event.tenant,
+            "schedule_id": event.schedule_id,
+            "scheduled_at": event.scheduled_at,
+            "occurrence": event.occurrence,
+            "fired_at": at,
+            "fired_ms": event.fired_ms,
+            "fire_id": event.identity.decode(),
+        }
+        tell(record, plain(f"{at}  {name}  due {event.scheduled_at}"))
+
+    side = VirtualSide(policies, told)
+    requests, [refused] = played_virtually(world, partition, until_ms, [side])
+    end = {"partition": partition, "requests": requests, "refused": refused}
+    tell(end, f"partition {partition}: {requests:,} requests played.")
 
 
 def show_other(

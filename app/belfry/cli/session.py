@@ -118,10 +118,7 @@ class Session:
         return cluster, admin
 
     def told(self, error: Exception) -> BelfryError | None:
-        """An error of Kafka's client with the brokers and the user that it is about.
-
-        None for others.
-        """
+        """An error of Kafka's client, with brokers and user, or with a bad property; else None."""
         if type(error) is TimeoutError and not str(error):
             from belfry.client.errors import Unavailable
 
@@ -137,6 +134,10 @@ class Session:
         cause = error.args[0] if error.args else None
         if not isinstance(cause, confluent.KafkaError):
             return None
+        if "configuration property" in cause.str():
+            from belfry.client.faults import bad_property
+
+            return bad_property(cause.str())
         return self.cluster().unavailable(cause)
 
     def client(self) -> Client:

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from enum import StrEnum
 from itertools import chain
 from time import monotonic
@@ -25,6 +26,8 @@ from unicodedata import category
 from belfry.schedules.instants import format_duration, format_instant
 
 T = TypeVar("T")
+# Prints one result: the record for programs, the text for people.
+Tell = Callable[[Mapping[str, Any], str], None]
 PROGRESS_S: Final = 5.0
 
 
@@ -60,11 +63,33 @@ class Printer:
 
         Where the results end by an exception the array is closed before it goes on.
         """
-        if self.output is not Output.JSON:
+        with self.several() as tell:
             for record, text in results:
-                self.one(record, text)
+                tell(record, text)
+
+    @contextmanager
+    def several(self) -> Iterator[Tell]:
+        """What prints one of several results: for those that come by calls, not by iteration.
+
+        One JSON array if JSON is asked for: empty without results, and closed if an error or Ctrl-C
+        has ended them.
+        """
+        if self.output is not Output.JSON:
+            yield self.one
             return
-        self._array(results)
+        started = False
+
+        def tell(record: Mapping[str, Any], _text: str) -> None:
+            nonlocal started
+            self._print(",\n" if started else "\n", end="")
+            self._print(_json(record, Output.JSONL), end="")
+            started = True
+
+        self._print("[", end="")
+        try:
+            yield tell
+        finally:
+            self._print("\n]" if started else "]")
 
     def listed(
         self, results: Iterable[tuple[Mapping[str, Any], str]], heading: str, none: str
@@ -74,19 +99,6 @@ class Printer:
         first = next(found, None)
         self.note(none if first is None else heading)
         self.many(found if first is None else chain([first], found))
-
-    def _array(self, results: Iterable[tuple[Mapping[str, Any], str]]) -> None:
-        """One JSON array, element by element."""
-        started = False
-        self._print("[", end="")
-        try:
-            for record, _ in results:
-                self._print(",\n" if started else "\n", end="")
-                self._print(_json(record, Output.JSONL), end="")
-                started = True
-        finally:
-            # The output has to be an array even if an error has ended the results.
-            self._print("\n]" if started else "]")
 
     def note(self, text: str) -> None:
         """Something for people that is no result: to stderr."""

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import nullcontext
 from time import monotonic, sleep
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -65,20 +66,23 @@ def top(session: Session, *, interval: Interval = None, count: Times = None) -> 
     """
     looks = _looks(Remote(session), PAUSE_S if interval is None else interval, count)
     try:
-        _show(session, looks)
+        _show(session, looks, count)
     # The usual end of the command: exit code 0.
     except KeyboardInterrupt:
         return
 
 
-def _show(session: Session, looks: Iterable[ClusterShown]) -> None:
+def _show(session: Session, looks: Iterable[ClusterShown], count: int | None) -> None:
     """Show each look, as a table at a terminal and as lines elsewhere."""
     if looked_at(session.printer):
         _watch(looks)
         return
     before: Seen = {}
-    for cluster in looks:
-        session.printer.one(cluster, "\n".join(_lines(cluster, _rates(cluster, before))))
+    # One look is one object, and more of them are an array.
+    printer = session.printer
+    with nullcontext(printer.one) if count == 1 else printer.several() as tell:
+        for cluster in looks:
+            tell(cluster, "\n".join(_lines(cluster, _rates(cluster, before))))
 
 
 def _looks(remote: Remote, pause_s: float, count: int | None) -> Iterator[ClusterShown]:

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from belfry.cli import log_lines
 from belfry.cli.failures import CommandError, Exit, WrongUse
 from belfry.cli.help import Program
 from belfry.cli.session import Session, with_session
@@ -105,6 +106,7 @@ def check(session: Session) -> int:
     from belfry.kafka.cluster_checks import look_at_brokers
     from belfry.kafka.topic_rules import TopicProblem
 
+    log_lines.to_stderr()
     cluster, admin = session.admin()
     missing = topics.missing(admin, session.settings)
     problems = topics.problems(admin, session.settings)

@@ -25,7 +25,7 @@ import typer
 from belfry.cli.failures import Exit, WrongUse
 from belfry.cli.options import seconds
 from belfry.cli.session import Session, with_session
-from belfry.cli.shown import plain
+from belfry.cli.shown import Tell, plain
 
 if TYPE_CHECKING:
     from belfry.verification.findings import Breached, CheckCounts
@@ -153,19 +153,20 @@ def _verify(
 
     state, also, terms = run
     given = VerifyRun(state, also, PassTerms(*terms))
-    show = partial(_show, session)
+    printer = session.printer
     if every is not None:
-        verify_for_ever(session, given, show, every, shown_metrics(metrics))
-    return FOUND if verify_once(session, given, show) else Exit.OK
+        with printer.several() as tell:
+            verify_for_ever(session, given, partial(_show, tell), every, shown_metrics(metrics))
+    return FOUND if verify_once(session, given, partial(_show, printer.one)) else Exit.OK
 
 
 # -- what is shown ---------------------------------------------------------------------------------
 
 
-def _show(session: Session, found: list[Breached], counts: CheckCounts) -> None:
+def _show(tell: Tell, found: list[Breached], counts: CheckCounts) -> None:
     """Print the findings of a pass, and its counts."""
     text = "\n".join([*map(line, found), *summary(found, counts)])
-    session.printer.one(shown(found, counts), text)
+    tell(shown(found, counts), text)
 
 
 def shown(found: list[Breached], counts: CheckCounts) -> dict[str, Any]:

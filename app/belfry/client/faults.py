@@ -19,7 +19,7 @@ from typing import Final
 
 from confluent_kafka import KafkaError
 
-from belfry.client.errors import MissingTopic
+from belfry.client.errors import BadProperty, MissingTopic
 
 # The topic does not exist.
 ABSENT: Final = frozenset({KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC})  # noqa: SLF001
@@ -104,6 +104,14 @@ class Faults:
                 " `belfry dev`."
             )
         return f"Kafka at {servers} answers {error.name()}: {error.str()}."
+
+
+def bad_property(text: str) -> BadProperty:
+    """The error for properties that librdkafka refuses, in its words."""
+    return BadProperty(
+        f"Kafka's client refuses its properties: {text.rstrip('.')}. Allowed are the properties of"
+        " librdkafka (CONFIGURATION.md in its sources), such as security.protocol=SASL_SSL."
+    )
 
 
 def permanent(error: KafkaError, group: str | None = None) -> bool:

@@ -28,8 +28,8 @@ from confluent_kafka import (
 )
 from confluent_kafka.admin import AdminClient
 
-from belfry.client.errors import BadProperty, Unavailable
-from belfry.client.faults import ABSENT, FAILED_FOR_GOOD, MOVING, Faults, missing
+from belfry.client.errors import Unavailable
+from belfry.client.faults import ABSENT, FAILED_FOR_GOOD, MOVING, Faults, bad_property, missing
 from belfry.client.reconnecting import reconnecting
 from belfry.kafka.denials import sentence, user_of
 from belfry.kafka.rights import GROUP, TOPIC
@@ -131,11 +131,7 @@ class Cluster:
         except (KafkaException, ValueError, TypeError) as error:
             detail = error.args[0]
             text = detail.str() if isinstance(detail, KafkaError) else str(detail)
-            raise BadProperty(
-                f"Kafka's client refuses its properties: {text}. Allowed are the properties of"
-                " librdkafka (CONFIGURATION.md in its sources), such as"
-                " security.protocol=SASL_SSL."
-            ) from None
+            raise bad_property(text) from None
 
     def reach(self, client: Producer | Consumer | AdminClient) -> Any:
         """Metadata of the cluster once a broker answers; `Unavailable` within `REACH_S`."""

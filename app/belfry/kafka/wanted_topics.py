@@ -143,7 +143,11 @@ def replication_problems(spec: TopicSpec, replicas: int, in_sync: int) -> list[T
     more = f"give it {spec.replication} replicas with kafka-reassign-partitions.sh"
     if in_sync > replicas:
         what = f"min.insync.replicas is {in_sync}, with {replicas} replicas: nobody can write"
-        return [TopicProblem(spec.name, what, f"{more}, or lower min.insync.replicas", fatal=True)]
+        least = f"min.insync.replicas={spec.config['min.insync.replicas']}"
+        lower = f"kafka-configs.sh --alter --topic {spec.name} --add-config {least}"
+        # The cluster may have too few brokers for as many replicas as writers ask for.
+        cure = f"{more}, or: {lower}" if spec.replication >= in_sync else lower
+        return [TopicProblem(spec.name, what, cure, fatal=True)]
     if replicas < spec.replication:
         what = f"{replicas} replicas, where the cluster has brokers for {spec.replication}"
         return [TopicProblem(spec.name, what, more, fatal=False)]

@@ -63,13 +63,20 @@ def active_epoch(mark: MirrorMark | None) -> int:
     return mark.epoch if mark is not None and mark.activated is not None else 0
 
 
-def see_that_it_follows(mark: MirrorMark | None, partition: int) -> None:
-    """Raise `CannotMirror` where a take-over of a partition has begun, by the target's mark."""
-    if mark is not None and mark.leaving:
+def see_that_it_follows(mine: MirrorMark | None, theirs: MirrorMark | None, partition: int) -> None:
+    """Raise `CannotMirror` where a take-over of a partition has begun, by the target's mark.
+
+    A side that took over and gave all back, as the source's mark `theirs` says, may follow again.
+    """
+    if mine is None or not mine.leaving:
+        return
+    if mine.activated is None:
         raise CannotMirror(
             f"a take-over of partition {partition} has begun: end it with `belfry mirror"
             " take-over --apply`."
         )
+    if active_epoch(mine) > active_epoch(theirs):
+        raise CannotMirror(_ACTIVE)
 
 
 def see_that_it_is_in_time(mark: MirrorMark, partition: int, now_ms: int, kept_ms: int) -> None:
@@ -101,10 +108,7 @@ def start(
     theirs, mine = marks
     epoch = active_epoch(theirs) + 1
     if active_epoch(mine) >= epoch:
-        raise CannotMirror(
-            "this side took over later than the other one, so it is the active one: name the other"
-            " one as the target, and this one as the source."
-        )
+        raise CannotMirror(_ACTIVE)
     emptied = ends.empty and (mine is None or mine.into != target[1])
     if mine is not None and mine.activated is None and mine.epoch == epoch and not emptied:
         if (mine.source, mine.changelog, mine.into) == (*source, target[1]):
@@ -127,6 +131,10 @@ def start(
     raise CannotMirror("this side holds state that the source knows nothing of. " + _MADE_ANEW)
 
 
+_ACTIVE = (
+    "this side took over later than the other one, so it is the active one: name the other one as"
+    " the target, and this one as the source."
+)
 _MADE_ANEW = (
     "To follow the source from its beginning, stop the workers of this side, delete its topics"
     " changelog, schedules, lifecycle, rejected and mirror, and create them anew with `belfry"

@@ -181,6 +181,8 @@ class MirrorFollower:
 
         A lane notices a take-over when it next writes, which may be later.
         """
-        _, target = self._sides
+        source, target = self._sides
         for each in range(target.homes):
-            see_that_it_follows(target.mark(each), each)
+            mine = target.mark(each)
+            if mine is not None and mine.leaving:
+                see_that_it_follows(mine, source.mark(each), each)

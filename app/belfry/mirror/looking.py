@@ -32,11 +32,20 @@ READ: Final = 20_000
 
 
 class LaneStatus(NamedTuple):
-    """How a partition stands: its mark, and offsets still to be carried; None where not known."""
+    """How a partition stands: its mark, and offsets still to be carried; None where not known.
+
+    `given` is the cluster that took over from this side in its turn; None where none has.
+    """
 
     partition: int
     mark: MirrorMark | None
     behind: int | None
+    given: str | None = None
+
+    @property
+    def stands(self) -> bool:
+        """Whether the partition follows a source, or is the active side's."""
+        return self.mark is not None and self.given is None
 
 
 class Uncounted(NamedTuple):
@@ -58,7 +67,8 @@ def statuses(source: Side | None, target: Side) -> Iterator[LaneStatus]:
             kinds = source.kinds_of(each)
             ends = {kind: source.bounds(kind, each).ends()[1] for kind in kinds}
             behind = offsets_behind(ends, mark.positions)
-        yield LaneStatus(each, mark, behind)
+        given = None if mark is None or mark.activated is None else target.given_to(each)
+        yield LaneStatus(each, mark, behind, given)
 
 
 def comparison(source: Side, target: Side, partition: int, owners: Owners) -> Compared:

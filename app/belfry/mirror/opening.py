@@ -23,7 +23,7 @@ class Opening:
         source, target = self._source.here, self._target.here
         mine = self._target.mark(self._partition)
         if not self._takes_over:
-            see_that_it_follows(mine, self._partition)
+            see_that_it_follows(mine, self._theirs, self._partition)
         ends = self._target.ends(self._partition)
         return start(source[:2], target[:2], (self._theirs, mine), ends), mine
 

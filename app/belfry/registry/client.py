@@ -95,11 +95,20 @@ class Registry:
         )
 
     def ensure_compatibility(self, subject: str, level: str = FULL_TRANSITIVE) -> None:
-        """Set the compatibility level of a subject if it is different."""
-        if self._level(subject) != level:
+        """Set the compatibility level of a subject if it is different.
+
+        Another worker that starts may set it at the same moment, and some registries refuse the one
+        that comes second.
+        """
+        if self._level(subject) == level:
+            return
+        try:
             self._asked(
                 lambda: self._client.set_compatibility(subject, level), f"{level} for {subject}"
             )
+        except SchemaRefusedError:
+            if self._level(subject) != level:
+                raise
 
     def publish(self, subject: str, name: str) -> int:
         """`ensure_compatibility`, then `register`: the rule holds before anything is added."""

@@ -37,6 +37,20 @@ def config_file() -> Path:
     return Path(os.environ.get(CONFIG_FILE, "belfry.toml"))
 
 
+def file_that_is_missing() -> str:
+    """A sentence where BELFRY_CONFIG_FILE names a file that is not there; else empty.
+
+    Nobody would notice otherwise that the defaults are in force.
+    """
+    file = os.environ.get(CONFIG_FILE, "")
+    if not file or Path(file).is_file():
+        return ""
+    return (
+        f"{CONFIG_FILE} is {file!r}, and there is no such file: settings are those of options and"
+        " variables, and the defaults. Give the place of the file, or leave the variable out."
+    )
+
+
 def variable(name: str) -> str:
     """Name of a setting as a variable: ``cluster.app_id`` gives ``BELFRY_CLUSTER__APP_ID``."""
     return PREFIX + name.replace(".", NESTED).upper()

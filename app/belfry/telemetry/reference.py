@@ -47,7 +47,8 @@ _SETTINGS_PAGE: Final = """\
 
 Each setting is an environment variable, or a key of the TOML file that `BELFRY_CONFIG_FILE` names
 (default `belfry.toml` in the working directory): lower case, without `BELFRY_`, with a table where
-the variable has two underscores.  Variables win over the file.
+the variable has two underscores.  Variables win over the file.  Where `BELFRY_CONFIG_FILE` names a
+file that is not there, workers and `belfry config show` say so, and go on without one.
 
 `BELFRY_KAFKA__<property>` gives any librdkafka property to every Kafka client: upper case, dots as
 underscores, such as `BELFRY_KAFKA__SECURITY_PROTOCOL=SASL_SSL`.

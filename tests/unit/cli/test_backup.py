@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import pytest
 
 from belfry.cli.backup import _write
 from belfry.cli.entry import main
-from belfry.cli.failures import WrongUse
+from belfry.cli.failures import WrongUse, tell
 from belfry.client.errors import BelfryError
 
 
@@ -27,10 +28,13 @@ def test_a_file_that_is_not_there_is_named(capsys: pytest.CaptureFixture[str]) -
     assert "nowhere.jsonl cannot be read" in capsys.readouterr().err
 
 
-def test_an_empty_backup_asks_no_broker(tmp_path: Path) -> None:
+def test_an_empty_backup_asks_no_broker(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "empty.jsonl"
     file.write_text('{"belfry_backup":1}\n{"end":{"policies":0,"schedules":0}}\n')
-    assert main(["restore", str(file), "--bootstrap-servers", "127.0.0.1:1"]) == 0
+    nobody = ("--bootstrap-servers", "127.0.0.1:1")
+    assert main(["restore", str(file), *nobody]) == 0
+    assert main(["restore", str(file), *nobody, "-o", "json"]) == 0
+    assert capsys.readouterr().out == "[]\n"
 
 
 def test_no_backup_replaces_another(tmp_path: Path) -> None:
@@ -39,6 +43,27 @@ def test_no_backup_replaces_another(tmp_path: Path) -> None:
     with pytest.raises(WrongUse, match="exists: give a new name"):
         _write(file, [b"new"])
     assert file.read_bytes() == b"old"
+
+
+def test_a_full_disk_is_told_in_one_sentence(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It is no wrong use (exit code 2), and no fault of belfry's with a traceback."""
+
+    def full() -> Iterator[bytes]:
+        yield b"one\n"
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with pytest.raises(OSError, match="No space left") as raised:
+        _write(tmp_path / "new.jsonl", full())
+    assert tell(raised.value) == 1
+    assert capsys.readouterr().err == (
+        "belfry: The output cannot be written: No space left on device. What is there of it is cut"
+        " off.\n"
+    )
+    assert not (tmp_path / "new.jsonl").exists()
+    with pytest.raises(WrongUse, match="No such file or directory"):
+        _write(tmp_path / "nowhere" / "new.jsonl", [b"one\n"])
 
 
 def test_a_backup_that_fails_has_no_name(tmp_path: Path) -> None:

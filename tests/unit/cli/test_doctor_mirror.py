@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from belfry.cli.check import Status
-from belfry.cli.doctor_mirror import OLD_MS, judge
+from belfry.cli.doctor_mirror import OLD_MS, is_passive, judge
+from belfry.cli.doctor_worker import readiness
 from belfry.mirror.marks import Activated, MirrorMark
 
 NOW_MS = 1_800_000_000_000
@@ -33,6 +36,35 @@ def test_each_state_of_a_mirror_is_told(
     check = judge(marks, {}, NOW_MS)
     assert check.status is status
     assert said in check.detail
+
+
+WAITS = {"partition": 1, "missing": "other_cluster: the changelog was written in cluster a"}
+RECOVERS = {"partition": 2, "missing": "replaying: 3 of 9"}
+NO_CLOCK = "firing is paused: the clock has not been compared with the broker's yet"
+
+
+@pytest.mark.parametrize(
+    ("problems", "partitions", "passive", "status"),
+    [
+        ([], [WAITS], True, Status.OK),
+        ([NO_CLOCK], [WAITS, WAITS], True, Status.OK),
+        ([NO_CLOCK], [WAITS], False, Status.PROBLEM),
+        ([NO_CLOCK], [WAITS, RECOVERS], True, Status.PROBLEM),
+        (["the disk is full"], [WAITS], True, Status.PROBLEM),
+        (["the worker starts"], [], True, Status.PROBLEM),
+    ],
+)
+def test_a_worker_that_waits_in_a_cluster_that_follows_is_well(
+    problems: list[str], partitions: list[dict[str, object]], passive: bool, status: Status
+) -> None:
+    told = {"ready": False, "problems": problems, "partitions": partitions}
+    assert readiness("http://w", 503, json.dumps(told), passive=passive).status is status
+
+
+def test_the_mark_says_whether_a_cluster_follows() -> None:
+    assert is_passive(judge({0: YOUNG, 1: YOUNG}, {}, NOW_MS))
+    for marks in ({0: ACTIVE}, {0: YOUNG, 1: OLD}, {0: LEAVING}):
+        assert not is_passive(judge(marks, {}, NOW_MS))
 
 
 def test_a_side_that_was_left_and_does_not_follow_is_told() -> None:

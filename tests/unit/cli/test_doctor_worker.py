@@ -91,6 +91,26 @@ def test_a_report_says_once_what_is_wrong_with_the_worker_that_is_asked(
     assert why in found[0].detail
 
 
+def test_no_worker_of_a_cluster_that_follows_is_blamed_for_waiting(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    partition = {"partition": 0, "missing": "other_cluster: the changelog was written in a"}
+    told = {"ready": False, "problems": [], "partitions": [partition]}
+    pages = {f"{URL}/healthz/ready": (503, json.dumps(told)), f"{URL}/metrics": (200, "")}
+    waits = {**worker("two")["partitions"][0], **partition}
+    workers = [worker(name, partitions=[waits]) for name in ("one", "two")]
+    remote = SimpleNamespace(get=lambda path, **_: cluster(workers=workers))
+    monkeypatch.setattr(doctor_worker, "fetch", pages.__getitem__)
+    monkeypatch.setattr(doctor_cluster, "Remote", lambda _: remote)
+    for each in ("move_checks", "tenant_checks", "quota_checks"):
+        monkeypatch.setattr(doctor_worker, each, lambda _: [])
+    session: Any = SimpleNamespace(settings=CommandSettings(http_url=URL))
+    passive = [*worker_checks(session, "kafka-1", passive=True)]
+    assert Status.PROBLEM not in {each.status for each in passive}
+    active = [*worker_checks(session, "kafka-1")]
+    assert [each.check for each in active if each.status is Status.PROBLEM] == ["worker", "workers"]
+
+
 @pytest.mark.parametrize("body", ["<html>", "", "[]", '"ready"', '{"status": "up"}'])
 def test_what_is_no_worker_is_not_taken_for_one(body: str) -> None:
     found = readiness(URL, 200, body)

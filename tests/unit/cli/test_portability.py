@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import orjson
 import pytest
 
 from belfry.cli.entry import main
@@ -95,7 +96,8 @@ def test_what_was_cancelled_since_is_left_and_told(capsys: pytest.CaptureFixture
     asked: list[str] = []
 
     class Restoring:
-        printer = Printer(Output.TEXT)
+        def __init__(self, output: Output) -> None:
+            self.printer = Printer(output)
 
         @contextmanager
         def client(self) -> Iterator[Restoring]:
@@ -110,9 +112,9 @@ def test_what_was_cancelled_since_is_left_and_told(capsys: pytest.CaptureFixture
                 asked.append(each["schedule_id"])
                 yield Verdict("t", each["schedule_id"], Outcome.ACCEPTED, version=1, due_ms=NOW)
 
-    def run(since_ms: int | None) -> int:
+    def run(since_ms: int | None, output: Output = Output.TEXT) -> int:
         asked.clear()
-        session: Any = Restoring()
+        session: Any = Restoring(output)
         wanted = [{"tenant": "t", "schedule_id": name} for name in ("gone", "here")]
         return create_all(session, wanted, 1.0, since_ms)
 
@@ -123,6 +125,10 @@ def test_what_was_cancelled_since_is_left_and_told(capsys: pytest.CaptureFixture
     assert told.err == "2 schedules: 1 left, for they were cancelled since, 1 made\n"
     assert run(None) == 0
     assert asked == ["gone", "here"]
+    capsys.readouterr()
+    assert run(NOW - 10, Output.JSON) == 0
+    shown = orjson.loads(capsys.readouterr().out)
+    assert [each["result"] for each in shown] == ["left", "made"]
 
 
 @pytest.mark.parametrize("shown", [Outcome.ACCEPTED, Outcome.PAUSED, Outcome.TRIGGERED])

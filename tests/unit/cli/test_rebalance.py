@@ -91,9 +91,12 @@ class Remote:
 
     # As many as the topics say; a worker of a release before tells none.
     homes: int | None = 4
+    # Partitions without an owner, at each look at key groups.
+    missing: tuple[list[int], ...] = ([], [])
 
     def __init__(self, *looks: dict[str, tuple[int, int]]) -> None:
         self._looks, self._pages = list(looks), list[dict[str, Any]]()
+        self._missing = list(self.missing)
 
     def get(
         self, path: str, *, limit: int | None = None, cursor: str | None = None
@@ -117,7 +120,8 @@ class Remote:
     def groups(self) -> dict[str, Any]:
         """Group 1912 has moved to partition 1, and 2461 goes to partition 2."""
         gone = {"group": 1912, "lies": 1, "goes": None}, {"group": 2461, "lies": 1, "goes": 2}
-        return {"key_groups": list(gone), "homes": self.homes}
+        missing = self._missing.pop(0)
+        return {"key_groups": list(gone), "homes": self.homes, "missing": missing, "silent": []}
 
 
 @pytest.fixture
@@ -159,6 +163,39 @@ def test_fires_a_second_come_from_two_looks(world: pytest.MonkeyPatch) -> None:
         TenantLoad("toys", LoadVector(1, 0.0)),
     ]
     assert (found.partitions, found.silent, found.metered) == (4, ["w2"], False)
+
+
+def test_partitions_of_which_nobody_tells_are_known(world: pytest.MonkeyPatch) -> None:
+    """Their tenants are in no look, and groups of theirs that lie elsewhere seem to be at home."""
+    world.setattr(Remote, "missing", ([1, 0], [3]))
+    found = look(world, 0, {"shop": (7, 50)})
+    assert found.missing == (0, 1, 3)
+    assert shown(planned_of(found, 4, 0.1, Measure.ALL))["missing"] == [0, 1, 3]
+
+
+@pytest.mark.parametrize(
+    ("silent", "missing", "says"),
+    [([], (0, 1), "Nobody tells of partitions 0, 1: "), (["w2"], (), "w2 does not answer: ")],
+)
+def test_a_plan_by_half_of_the_loads_is_shown_and_not_carried_out(
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    silent: list[str],
+    missing: tuple[int, ...],
+    says: str,
+) -> None:
+    half = MeasuredTenants(EXAMPLE, 4, silent, False, missing=missing)
+    monkeypatch.setattr(rebalance_loads, "measured", lambda _session, _over_s: half)
+    monkeypatch.setattr("belfry.cli.rebalance.Remote", None)
+    assert main(["rebalance", "plan", "--over", "0"]) == 0
+    assert says in capsys.readouterr().err
+    assert main(["rebalance", "apply", "--over", "0", "--dry-run"]) == 0
+    assert says in capsys.readouterr().err
+    assert main(["rebalance", "apply", "--over", "0", "--yes"]) == 1
+    told = capsys.readouterr().err
+    assert says in told
+    assert "Not all is known: " in told
+    assert "Nothing was asked for." in told
 
 
 def test_one_look_counts_no_fires(world: pytest.MonkeyPatch) -> None:

@@ -9,7 +9,7 @@ import orjson
 import pytest
 from typer.testing import CliRunner
 
-from belfry.cli import rebalance
+from belfry.cli import rebalance, rebalance_stuck
 from belfry.cli.failures import CommandError
 from belfry.cli.program import program
 from belfry.cli.rebalance_moves import MoveOutcome, Mover, WantedMove, stands
@@ -33,6 +33,8 @@ class Worker:
         self.stuck: dict[int, str] = {}
         self.ended: list[dict[str, Any]] = []
         self.away = 0
+        self.policies: dict[str, dict[str, Any]] = {}
+        self.missing: list[int] = []
         self.now_s = 0.0
 
     def ask(self, method: str, path: str, body: dict[str, int]) -> dict[str, Any]:
@@ -47,6 +49,8 @@ class Worker:
         return {"group": group, "move": 100 + group, "target": target}
 
     def get(self, path: str) -> dict[str, Any]:
+        if path.startswith("/v1/tenants/"):
+            return self.policy(path.rpartition("/")[2])
         assert path == "/v1/key-groups"
         if self.away:
             self.away -= 1
@@ -70,7 +74,7 @@ class Worker:
             shown[group] = (self.stuck.get(group, "moving"), lies, target)
         return {
             "partitions": PARTITIONS, "groups": 4096, "allowed": True, "refusing": [],
-            "releases": ["1"], "silent": [], "missing": [], "ended": self.ended,
+            "releases": ["1"], "silent": [], "missing": self.missing, "ended": self.ended,
             "key_groups": [
                 {"group": group, "home": group % 4, "state": state, "lies": lies, "goes": goes,
                  "move": 1, "records": 0, "waiting": 0}
@@ -78,6 +82,11 @@ class Worker:
                 if (state, lies) != ("rests", group % 4)
             ],
         }  # fmt: skip
+
+    def policy(self, tenant: str) -> dict[str, Any]:
+        if tenant not in self.policies:
+            raise WorkerRefusal("no policy", 404, "no_policy")
+        return self.policies[tenant]
 
     def sleep(self, pause_s: float) -> None:
         self.now_s += pause_s
@@ -175,7 +184,8 @@ def test_one_that_does_not_arrive_ends_the_command(state: str) -> None:
 @pytest.fixture
 def command(monkeypatch: pytest.MonkeyPatch) -> tuple[Worker, Callable[..., Any]]:
     worker = Worker(slow=0)
-    monkeypatch.setattr(rebalance, "Remote", lambda _session: worker)
+    for module in (rebalance, rebalance_stuck):
+        monkeypatch.setattr(module, "Remote", lambda _session: worker)
     runner = CliRunner()
     return worker, lambda *words: runner.invoke(program(), ["rebalance", *words])
 
@@ -192,6 +202,37 @@ def test_tenants_are_moved_by_name(command: tuple[Worker, Callable[..., Any]]) -
     assert worker.lies == {1684: 3, 1912: 3}
     again = run("move", "shop", "--to", "3", "--yes")
     assert "0 key groups would move" in again.output
+
+
+@pytest.mark.parametrize(("spread", "former"), [(3, []), (3, [1]), (1, [3])])
+def test_a_tenant_that_is_spread_is_not_said_to_have_moved(
+    command: tuple[Worker, Callable[..., Any]], spread: int, former: list[int]
+) -> None:
+    """Its group would move without its schedules, which stay."""
+    worker, run = command
+    worker.policies["shop"] = {"spread": spread, "former_spreads": former}
+    worker.policies["cars"] = {"spread": 1, "former_spreads": []}
+    refused = run("move", "cars", "shop", "--to", "3", "--yes")
+    assert refused.exit_code == 1
+    assert "Tenant shop is spread, or was" in str(refused.exception)
+    assert worker.asked == []
+    assert run("move", "cars", "--to", "3", "--yes").exit_code == 0
+
+
+@pytest.mark.parametrize(
+    "words",
+    [("move", "shop", "--to", "3", "--yes"), ("call-off", "1684"), ("resend", "1684", "--yes")],
+)
+def test_nothing_is_done_while_nobody_tells_of_a_partition(
+    command: tuple[Worker, Callable[..., Any]], words: tuple[str, ...]
+) -> None:
+    """A group that shows nowhere may lie elsewhere."""
+    worker, run = command
+    worker.missing = [0, 2]
+    refused = run(*words)
+    assert refused.exit_code == 1
+    assert "nobody tells of partitions 0, 2" in str(refused.exception)
+    assert worker.asked == []
 
 
 def test_nobody_is_asked_where_nobody_can_be(command: tuple[Worker, Callable[..., Any]]) -> None:

@@ -113,7 +113,18 @@ def test_where_there_is_nothing_nobody_is_asked(
     monkeypatch.setattr(Session, "client", lambda _: none)
     assert main(["redrive", "rejected", "demo", *RANGE]) == 0
     assert "0 requests would be sent" in capsys.readouterr().err
+    assert main(["redrive", "rejected", "demo", *RANGE, "-o", "json"]) == 0
+    assert json.loads(capsys.readouterr().out)["requests"] == 0
     assert not none.asked
+
+
+def test_programs_are_told_where_a_worker_finds_nothing(
+    worker: Worker, capsys: pytest.CaptureFixture[str]
+) -> None:
+    worker.left = 0
+    assert main(["redrive", "rejected", "demo", *RANGE, *WORKER, "-o", "json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert (told["found"], told["sent"], told["left"]) == (0, 0, 0)
 
 
 @pytest.mark.parametrize("what", ["rejected", "fires"])

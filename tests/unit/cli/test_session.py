@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import pytest
+from confluent_kafka import KafkaError, KafkaException
 
 from belfry.cli.common_options import merged
 from belfry.cli.entry import main
 from belfry.cli.session import Session
 from belfry.cli.shown import Output
+from belfry.client.errors import BadProperty
 
 
 @pytest.fixture(autouse=True)
@@ -130,6 +133,54 @@ def test_a_dispatcher_gets_the_settings_of_deliveries_alone(
     assert type(started[0]).__name__ == "DeliverySettings"
     assert main(["worker", "--role", "all"]) == 7
     assert started[1].fire_chunk == 7
+
+
+def test_a_file_that_is_named_and_not_there_is_told(
+    started: list[Any],
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:
+    """Else nobody notices that a worker has the defaults."""
+    there = tmp_path / "there.toml"
+    there.write_text("")
+    for file in (str(there), ""):
+        monkeypatch.setenv("BELFRY_CONFIG_FILE", file)
+        assert main(["worker"]) == 7
+        assert main(["config", "show", "-o", "json"]) == 0
+        assert "no such file" not in capsys.readouterr().err
+    for file in (str(tmp_path / "their.toml"), str(tmp_path)):
+        monkeypatch.setenv("BELFRY_CONFIG_FILE", file)
+        for command in ("worker",), ("config", "show"):
+            main([*command])
+            told = capsys.readouterr().err
+            assert f"BELFRY_CONFIG_FILE is {file!r}, and there is no such file" in told
+    assert len(started) == 4
+
+
+@pytest.mark.usefixtures("started")
+def test_a_stop_is_an_orderly_one_before_a_worker_is_imported() -> None:
+    """What the worker itself does about signals is not there yet: its module stands aside."""
+    before = signal.getsignal(signal.SIGTERM)
+    try:
+        assert main(["worker"]) == 7
+        handler = signal.getsignal(signal.SIGTERM)
+        assert callable(handler)
+        with pytest.raises(SystemExit) as stopped:
+            handler(signal.SIGTERM, None)
+        assert stopped.value.code == 0
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def test_a_value_that_kafkas_client_refuses_is_no_answer_of_kafka() -> None:
+    """A worker makes clients that no command knows, and librdkafka says what it refuses."""
+    error = KafkaError(
+        KafkaError._INVALID_ARG, 'Invalid value for configuration property "linger.ms"'
+    )
+    told = Session({}).told(KafkaException(error))
+    assert isinstance(told, BadProperty)
+    assert str(told).startswith("Kafka's client refuses its properties: Invalid value for")
 
 
 def test_the_worker_gets_its_options_as_settings(started: list[Any]) -> None:

@@ -53,6 +53,22 @@ def test_an_interrupted_array_is_whole(capsys: pytest.CaptureFixture[str]) -> No
     assert orjson.loads(capsys.readouterr().out) == [{"n": 1}]
 
 
+def test_results_that_come_by_calls_are_one_document(capsys: pytest.CaptureFixture[str]) -> None:
+    def cut_short() -> None:
+        with Printer(Output.JSON).several() as tell:
+            for each in RESULTS:
+                tell(*each)
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        cut_short()
+    assert orjson.loads(capsys.readouterr().out) == [{"n": 1}, {"n": 2}]
+    with Printer(Output.JSONL).several() as tell:
+        tell(*RESULTS[0])
+        # A line is there when it comes.
+        assert capsys.readouterr().out == '{"n":1}\n'
+
+
 def test_no_results_are_an_empty_array(capsys: pytest.CaptureFixture[str]) -> None:
     Printer(Output.JSON).many([])
     assert capsys.readouterr().out == "[]\n"

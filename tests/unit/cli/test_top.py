@@ -6,6 +6,7 @@ import re
 import sys
 from typing import Any
 
+import orjson
 import pytest
 
 from belfry.cli import tenant_top, top
@@ -143,6 +144,17 @@ def test_programs_get_the_answer_on_a_terminal_too(
 ) -> None:
     run(monkeypatch, Worker(5), "--count", "1", "-o", "jsonl")
     assert '"worker_id":"w1"' in capsys.readouterr().out
+
+
+@pytest.mark.usefixtures("seconds")
+def test_several_looks_are_one_document(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run(monkeypatch, Worker(5, 6), "--count", "2", "-o", "json")
+    looks = orjson.loads(capsys.readouterr().out)
+    assert [each["workers"][0]["fired"] for each in looks] == [5, 6]
+    run(monkeypatch, Worker(7), "--count", "1", "-o", "json")
+    assert orjson.loads(capsys.readouterr().out)["workers"][0]["fired"] == 7
 
 
 def tenants(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -87,7 +87,14 @@ def test_too_few_replicas_are_a_risk_and_none_to_write_to_is_fatal() -> None:
     spec = wanted_topics(SETTINGS, 3)[0]
     assert replication_problems(spec, 3, 2) == []
     assert [p.fatal for p in replication_problems(spec, 1, 1)] == [False]
-    assert [p.fatal for p in replication_problems(spec, 1, 2)] == [True]
+    (problem,) = replication_problems(spec, 1, 2)
+    assert problem.fatal
+    assert problem.cure.startswith("give it 3 replicas")
+    assert problem.cure.endswith("--add-config min.insync.replicas=2")
+    # With one broker there are no more replicas to be had.
+    (problem,) = replication_problems(wanted_topics(SETTINGS, 1)[0], 1, 2)
+    assert problem.cure.startswith("kafka-configs.sh --alter --topic x.schedules")
+    assert problem.cure.endswith("--add-config min.insync.replicas=1")
 
 
 @pytest.mark.parametrize(

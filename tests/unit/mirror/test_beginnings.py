@@ -10,6 +10,7 @@ from belfry.mirror.beginnings import (
     CannotMirror,
     Ends,
     FollowStart,
+    see_that_it_follows,
     see_that_it_is_in_time,
     start,
 )
@@ -52,6 +53,31 @@ def test_a_second_round_goes_on_like_the_first() -> None:
     assert start(B, A, (taken(FOLLOWS_A), back), FULL).resumes
     again = start(A, B, (taken(back), taken(FOLLOWS_A)), Ends(empty=False, end=130))
     assert again == FollowStart(BEGINS, 3, level_ms=TAKEN_MS)
+
+
+LEAVING_B = MirrorMark(*B, A[1], 2, BEGINS, leaving=True)
+
+
+@pytest.mark.parametrize(
+    ("mine", "theirs", "said"),
+    [
+        (None, None, None),
+        (FOLLOWS_A, None, None),
+        (FOLLOWS_A._replace(leaving=True), None, "has begun: end it with"),
+        (taken(FOLLOWS_A), None, "is the active one"),
+        (taken(FOLLOWS_A), LEAVING_B, "is the active one"),
+        # The other side took over in its turn: this one may follow again.
+        (taken(FOLLOWS_A), taken(LEAVING_B), None),
+    ],
+)
+def test_a_side_that_takes_over_is_left_alone_until_it_has_given_all_back(
+    mine: MirrorMark | None, theirs: MirrorMark | None, said: str | None
+) -> None:
+    if said is None:
+        see_that_it_follows(mine, theirs, 0)
+        return
+    with pytest.raises(CannotMirror, match=said):
+        see_that_it_follows(mine, theirs, 0)
 
 
 @pytest.mark.parametrize(

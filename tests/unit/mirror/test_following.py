@@ -13,7 +13,7 @@ from belfry.host import machine
 from belfry.mirror import following
 from belfry.mirror.beginnings import CannotMirror
 from belfry.mirror.following import MirrorFollower
-from belfry.mirror.marks import MirrorMark
+from belfry.mirror.marks import Activated, MirrorMark
 from belfry.telemetry.mirror_metrics import MirrorMetrics
 from belfry.telemetry.process_families import OF_MIRROR
 
@@ -83,10 +83,10 @@ def made(monkeypatch: pytest.MonkeyPatch, **fails: Exception) -> tuple[Any, Any,
     monkeypatch.setattr(following, "SourceTopics", FakeTopics)
     monkeypatch.setattr(machine, "sleep", lambda _: None)
     registry, told = CollectorRegistry(), list[str]()
-    side: Any = SimpleNamespace(homes=2, mark=lambda _: None)
+    sides: Any = [SimpleNamespace(homes=2, mark=lambda _: None) for _ in range(2)]
     policies: Any = (None, None)
     metrics = MirrorMetrics(registry, BEGAN_MS / 1000)
-    follower = MirrorFollower((side, side), policies, metrics, told.append)
+    follower = MirrorFollower(tuple(sides), policies, metrics, told.append)
     return follower, registry, told
 
 
@@ -163,6 +163,16 @@ def test_policies_are_left_alone_as_soon_as_a_take_over_has_begun(
     with pytest.raises(CannotMirror, match="take-over of partition 1"):
         follower.run(once=False, now_ms=lambda: BEGAN_MS)
     assert not written
+    # It is done, and this side is the active one.
+    mark = mark._replace(activated=Activated(BEGAN_MS, True, {}))
+    later_ms = BEGAN_MS + 60_000
+    with pytest.raises(CannotMirror, match="is the active one"):
+        follower.run(once=False, now_ms=lambda: later_ms)
+    assert not written
+    # The other side took over in its turn, and this one follows again.
+    follower._sides[0].mark = lambda _: mark._replace(epoch=2)
+    follower.run(once=True, now_ms=lambda: BEGAN_MS)
+    assert written
 
 
 def test_partitions_that_are_added_get_lanes_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:

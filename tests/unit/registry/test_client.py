@@ -44,6 +44,8 @@ class FakeRegistry:
     def __init__(self) -> None:
         self.answer: Reply = reply(404, error_code=40403, message="Schema not found")
         self.asked: list[str] = []
+        # Answers to the next requests, before `answer` is given again.
+        self.first: list[Reply] = []
         fake = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -51,7 +53,7 @@ class FakeRegistry:
                 length = int(self.headers.get("Content-Length", 0))
                 self.rfile.read(length)
                 fake.asked.append(f"{self.command} {self.path}")
-                status, body = fake.answer
+                status, body = fake.first.pop(0) if fake.first else fake.answer
                 self.send_response(status)
                 self.send_header("Content-Length", str(len(body)))
                 self.end_headers()
@@ -242,3 +244,20 @@ def test_an_id_to_write_with_is_asked_for_once(
     clock.now += 10 * MISSING_S
     assert registry.id_for_writing("t-value", "FiredEvent", may_register=False) == 9
     assert len(fake.asked) == 2
+
+
+@pytest.mark.parametrize("now", ["FULL_TRANSITIVE", "BACKWARD", None])
+def test_a_level_that_another_worker_sets_at_that_moment_is_no_refusal(
+    fake: FakeRegistry, registry: Registry, now: str | None
+) -> None:
+    """Both find none, both set it, and the registry refuses the second one."""
+    absent = reply(404, error_code=40408, message="no level of its own")
+    refused = reply(409, error_code=409, message="A rule named 'COMPATIBILITY' already exists.")
+    fake.first = [absent, refused]
+    fake.answer = absent if now is None else reply(200, compatibilityLevel=now)
+    if now == "FULL_TRANSITIVE":
+        registry.ensure_compatibility("t-value")
+    else:
+        with pytest.raises(SchemaRefusedError, match="already exists"):
+            registry.ensure_compatibility("t-value")
+    assert [each.split(" ")[0] for each in fake.asked] == ["GET", "PUT", "GET"]
