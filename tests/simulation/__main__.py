@@ -91,8 +91,14 @@ def _run(seeds: Iterable[int], asked: argparse.Namespace) -> int:
         scenario = chosen[seed % len(chosen)]
         watch.begins()
         report = simulate(scenario, seed, replays=asked.replay, verify=asked.verify)
-        sums.update(seeds=1, requests=report.requests, fired=report.fired)
-        sums.update(transactions=report.transactions)
+        # What is left of a world ends here, and not amid the next one.
+        gc.collect()
+        sums.update(
+            seeds=1,
+            requests=report.requests,
+            fired=report.fired,
+            transactions=report.transactions,
+        )
         struck.update(report.struck)
         for what, counts in by_name.items():
             counts.update(getattr(report, what))

@@ -18,7 +18,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from belfry.store.signatures import FILLER
 from tests.simulation.hearsay import Hearsay
@@ -205,6 +205,7 @@ class Broker:
         self.loses_marker: Callable[..., bool] | None = None
         # Which one comes late, and by how much (`late_markers`).
         self.slows_marker: Callable[[Txn], tuple[Log, float] | None] | None = None
+        self.parts: dict[Any, Any] = {}  # Its nodes, and its groups by their names.
         self.order = 0
         self.decided = 0
 

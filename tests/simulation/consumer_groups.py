@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from typing import Any, Final
-from weakref import WeakKeyDictionary
 
 from confluent_kafka import OFFSET_INVALID, KafkaError, TopicPartition
 
@@ -107,13 +106,12 @@ class Coordinator:
             self._members[names[log.partition % len(names)]].partitions.append(log.partition)
 
 
-_GROUPS: Final[WeakKeyDictionary[Broker, dict[str, Coordinator]]] = WeakKeyDictionary()
-
-
 def coordinator(broker: Broker, group: str) -> Coordinator:
     """Who coordinates a group."""
-    groups = _GROUPS.setdefault(broker, {})
-    return groups.setdefault(group, Coordinator(broker))
+    found: Coordinator | None = broker.parts.get(group)
+    if found is None:
+        found = broker.parts[group] = Coordinator(broker)
+    return found
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Coroutine, Iterable, Mapping
 from typing import Any, Final, TypeVar
-from weakref import WeakKeyDictionary
 
 from belfry.kafka.moved_leaders import MovedLeaders
 from belfry.transactions.batches import Where
@@ -28,12 +27,14 @@ T = TypeVar("T")
 SILENCE_S: Final = 20.0
 METADATA_S: Final = 5.0
 NOTICED_S: Final = 0.01
-_NODES: Final[WeakKeyDictionary[Broker, Nodes]] = WeakKeyDictionary()
 
 
 def nodes_of(broker: Broker) -> Nodes:
     """The nodes of a simulated broker, which all its clients see."""
-    return _NODES.setdefault(broker, Nodes(broker))
+    found: Nodes | None = broker.parts.get(Nodes)
+    if found is None:
+        found = broker.parts[Nodes] = Nodes(broker)
+    return found
 
 
 class _Selector:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from queue import Empty
 from typing import Any
 
-from tests.simulation.stage import Task, here
+from tests.simulation.stage import Crashed, Task, here
 
 
 def _ms(seconds: float | None) -> float | None:
@@ -27,7 +27,8 @@ class SimEvent:
 
     def is_set(self) -> bool:
         """Whether it is set."""
-        here().check()
+        if here().current.host.dead:
+            raise Crashed
         return self._set
 
     def set(self) -> None:
@@ -191,8 +192,9 @@ class SimRLock(SimSemaphore):
 
 def monotonic() -> float:
     """`time.monotonic`: seconds of the stage; steps of wall clocks do not touch it."""
-    slept_ms = getattr(here().current.host, "slept_ms", 0.0)
-    return 1_000.0 + (here().now_ms - slept_ms) / 1000
+    stage = here()
+    slept_ms = getattr(stage.current.host, "slept_ms", 0.0)
+    return 1_000.0 + (stage.now_ms - slept_ms) / 1000
 
 
 def sleep(seconds: float) -> None:

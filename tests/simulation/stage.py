@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from itertools import count
 from random import Random
-from typing import Final
+from typing import Any, Final
 
 from tests.simulation.carriers import Carrier, Greenlet, LockedThread
 
@@ -70,7 +70,8 @@ class Stage:
         # Called by each task before its first line; tasks are traced in threads of their own only.
         self.begins: Callable[[], None] = _nothing
         self._ready: list[Task] = []
-        self._timers: list[tuple[float, int, Task | Callable[[], None], int]] = []
+        # When, in which order, a task and the number of its wait, or an action and 0.
+        self._timers: list[tuple[float, int, Any, int]] = []
         self._numbers = count()
         self._carrier = LockedThread if traced else Greenlet
         self.current = Task("script", Host("script"), self._carrier())
@@ -195,7 +196,7 @@ class Stage:
         while True:
             at_ms, _, what, generation = heappop(timers)
             self.now_ms = max(self.now_ms, at_ms)
-            if not isinstance(what, Task):
+            if not generation:
                 self.acting = True
                 what()
                 self.acting = False
