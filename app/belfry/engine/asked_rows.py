@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from belfry.engine.at_rest import at_rest
 from belfry.engine.calendars import Calendars
 from belfry.engine.large_payloads import claimed, is_large
-from belfry.engine.passed import nominal_at, passed_ms
+from belfry.engine.passed import nominal_at, passed_ms, reached_ms
 from belfry.engine.step import Step
 from belfry.schedules.debounce import slid_ms
 from belfry.schedules.jitter import jitter_ms
@@ -112,8 +112,8 @@ class AskedRows:
     def passed_ms(self, old: Pending, step: Step) -> int:
         """The last instant that the former rhythm has passed, by whatever days of its calendar."""
         if self._calendars is None or not has_calendar(old.extra):
-            return passed_ms(old, 0)
-        return passed_ms(old, self._calendars.passed_ms(old, step))
+            return passed_ms(old, 0, reached_ms(step))
+        return passed_ms(old, self._calendars.passed_ms(old, step), reached_ms(step))
 
     def _days(self, request: Request) -> bytes | None:
         """The days of the calendar that a request names, at rest."""

@@ -60,18 +60,21 @@ def nominal_at(row: Pending, ms: int) -> int:
     return ms if found_ms is None else found_ms
 
 
-def passed_ms(old: Pending, calendar_ms: int) -> int:
+def passed_ms(old: Pending, calendar_ms: int, come_ms: int) -> int:
     """The last instant of a rhythm that has fired or was given up; 0 if there is no such instant.
 
     It may be later than the arrival of the request that ends the rhythm, which was read after it.
-    `calendar_ms` is how far its partition had come at the last change of its calendar, 0 for none.
+    `calendar_ms` is how far its partition had come at the last change of its calendar, 0 for none,
+    and `come_ms` how far it has come now. What lies behind that has not passed, though the schedule
+    may wait for a later one: an older release left out the instant at a `start_at`, if it moves.
     """
     if KINDS[old.kind] not in RECURRING:
         return 0
     trigger = trigger_of(old.extra)
     if not old.occurrence and trigger.first_ms(old.accepted_ms) == old.nominal_ms:
         return 0
-    return max(trigger.before_ms(old.nominal_ms, old.accepted_ms), _up_to(calendar_ms, old))
+    before_ms = trigger.before_ms(old.nominal_ms, old.accepted_ms)
+    return max(before_ms if before_ms <= come_ms else 0, _up_to(calendar_ms, old))
 
 
 def _up_to(ms: int, row: Pending) -> int:

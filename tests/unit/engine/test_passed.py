@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from belfry.schedules.triggers.moving import MovingTrigger
 from tests.unit.engine.driver import HOUR, Driver
 from tests.unit.engine.test_calendars import NINE, NOW, at, begun, days, due, finish, set_calendar
 
@@ -195,3 +196,20 @@ def test_another_rhythm_begins_behind_what_was_given_up_as_well() -> None:
     driver.ask(NOW, kind="EVERY", **after, **skips)
     driver.step(NINE_MS + 5, fire=False)
     assert driver.engine.next_due_ms() == NINE_MS + HOUR // 2
+
+
+@pytest.mark.parametrize("source", ["NEXT_BUSINESS_DAY", "PREVIOUS_BUSINESS_DAY"])
+def test_another_rhythm_begins_before_an_instant_to_come_that_an_older_release_left_out(
+    source: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It left out the instant at `start_at` where a schedule moves from days off."""
+    driver = Driver()
+    set_calendar(driver, "2027-01-01")
+    with monkeypatch.context() as older:
+        older.setattr(MovingTrigger, "first_ms", lambda trigger, _: trigger.after_ms(NINE_MS))
+        driver.ask(NOW, start_at=NINE_MS, **NINE | {"on_holiday": source})
+        driver.step(NOW, fire=False)
+    assert due(driver) == "2026-12-23T09"
+    driver.ask(NOW + 1, kind="EVERY", start_at=NOW + HOUR, interval_ms=HOUR)
+    assert driver.step(NOW + 1, fire=False).outcomes == ["UPDATED"]
+    assert driver.engine.next_due_ms() == NOW + HOUR

@@ -21,6 +21,14 @@ def entry(offset: int, outcome: Outcome, reason: str | None = None) -> HistoryEn
     return HistoryEntry(offset, headline(body), body)
 
 
+def test_records_of_one_instant_that_tell_of_misses_alone_count_all_of_them() -> None:
+    store = HistoryStore(MemoryMap())
+    several = [entry(place, Outcome.MISSED, missed_reason(3, NOW_MS, "on")) for place in range(2)]
+    store.add(0, several, 2)
+    (counted,) = store.statistics(b"t", NOW_MS, NOW_MS + 1, {0}).hours.values()
+    assert counters.shown(counted, fires_told=True)["missed"] == 6
+
+
 def test_one_event_of_many_missed_occurrences_counts_them_all() -> None:
     store = HistoryStore(MemoryMap())
     words = missed_reason(3, NOW_MS, "on: another one fires for them")

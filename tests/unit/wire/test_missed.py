@@ -31,6 +31,7 @@ def test_the_number_is_read_from_the_sentence_that_tells_it(number: int, code: s
         "",
         "0 occurrences did not fire, from ",
         "nobody acknowledged it",
+        "it waits for the acknowledgement of '9 occurrences did not fire, from '",
         "9" * 20 + " occurrences",
     ],
 )

@@ -160,6 +160,8 @@ def _spelled(word: str, numbers: list[int], most: int, lists: bool) -> str:
     """One field: as it is where its words are right, else its numbers."""
     start, slash, step = word.partition("/")
     listed = ",".join(map(str, numbers))
+    if "*" in word.split(","):
+        return "*"
     if "," in word:
         return listed if listed and (lists or slash) else word
     if not listed or not slash or step == "1":
