@@ -52,6 +52,9 @@ NO_CLOCK = "firing is paused: the clock has not been compared with the broker's 
         ([NO_CLOCK], [WAITS, RECOVERS], True, Status.PROBLEM),
         (["the disk is full"], [WAITS], True, Status.PROBLEM),
         (["the worker starts"], [], True, Status.PROBLEM),
+        # It tells callers without a key nothing more; those with one are told by other checks.
+        ([], [], True, Status.SKIPPED),
+        ([], [], False, Status.PROBLEM),
     ],
 )
 def test_a_worker_that_waits_in_a_cluster_that_follows_is_well(
