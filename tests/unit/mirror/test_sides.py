@@ -118,12 +118,15 @@ def test_a_side_knows_whether_its_last_transaction_gave_it_away(
     assert side.given_to(0) == told
 
 
-def test_a_side_knows_its_last_committed_record_from_the_end_of_its_log() -> None:
+def test_a_side_knows_its_last_committed_record_from_the_end_of_its_log(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """What was rolled back moves the end, and is no content."""
     nothing: Any = None
     side = KeptSide("a", nothing, A, 1, frozenset(), nothing, 0)
     side.logs = FakeLogs()
-    side.bounds = lambda *_: SimpleNamespace(ends=lambda: (0, 9))  # type: ignore[method-assign]
+    log = SimpleNamespace(ends=lambda: (0, 9))
+    monkeypatch.setattr(KeptSide, "bounds", lambda *_: log)
     assert side.ends(0) == Ends(True, 9)
     side.logs.add(CHANGELOG_TOPIC, keys.IDENTITY_KEY, encode_identity(B))
     side.logs.add(CHANGELOG_TOPIC, keys.IDENTITY_KEY, encode_identity(B))
