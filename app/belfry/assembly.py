@@ -74,9 +74,7 @@ log = structlog.get_logger("belfry")
 
 def run_worker(settings: DeliverySettings) -> int:
     """Run a worker, or with settings of deliveries alone a dispatcher; returns the exit code."""
-    # Until the event loop is there and takes the signal over, a stop is simply the end.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
-    logs.configure(settings)
+    logs.begin(settings)
     settings = _quiet(settings)
     spare_memory()
     metrics, clock = _metrics(settings), SystemClock()
@@ -93,6 +91,8 @@ def run_worker(settings: DeliverySettings) -> int:
     app = create_app(delivering if alone else view, metrics, (), parts, limits)
     health = create_health_app(delivering if alone else view, metrics, limits.hosts)
     server = HttpPorts(server_of(app, settings, guarded=not parts.gate.is_open), health, settings)
+    # Until the event loop is there and takes the signal over, a stop is simply the end.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     try:
         with only_one_in(settings.data_dir), sending(parts.tracing):
             server.start()

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 import orjson
 import pytest
+from confluent_kafka import Producer
 
 from belfry.devstack import Kafka
 from belfry.devstack.child import Child
@@ -120,9 +121,22 @@ def follows_once_more(pair: Pair, left: Site, capsys: pytest.CaptureFixture[str]
     assert pair.command(left, "mirror", "take-over", "--without-source") == 1
     assert "would be refused" in capsys.readouterr().err
     assert [each["what"] for each in status(pair, left, capsys)] == ["given", "given"]
+    # As of a mirror that was killed amid its first transaction.
+    roll_back(left)
     assert pair.command(left, "mirror", "run", "--once") == 0
     assert pair.command(left, "mirror", "verify") == 0
     assert [each["what"] for each in status(pair, left, capsys)] == ["follows", "follows"]
+
+
+def roll_back(site: Site) -> None:
+    """Leave a transaction that was rolled back at the end of a changelog."""
+    given = {"bootstrap.servers": site.bootstrap, "transactional.id": site.topic("rolled-back")}
+    producer = Producer(given)
+    producer.init_transactions(LONG_S)
+    producer.begin_transaction()
+    producer.produce(site.topic("changelog"), b"row", b"key", partition=0)
+    producer.flush(LONG_S)
+    producer.abort_transaction(LONG_S)
 
 
 def killed_amid_its_work(pair: Pair, passive: Worker) -> Child:

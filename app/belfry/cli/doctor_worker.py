@@ -80,6 +80,10 @@ def readiness(url: str, status: int, answer: str, *, passive: bool = False) -> C
         for each in told.get("partitions", ())
         if each.get("missing")
     ]
+    if passive and not (missing or told.get("partitions")):
+        # Other checks ask with the key, if there is one, and tell of this worker as well.
+        detail = f"The worker at {url} is not ready, and {UNTOLD}; its cluster follows another one."
+        return Check("worker", Status.SKIPPED, detail)
     if waits and not missing:
         detail = f"The worker at {url} waits, as this cluster follows another one."
         return Check("worker", Status.OK, detail)

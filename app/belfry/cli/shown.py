@@ -81,8 +81,9 @@ class Printer:
 
         def tell(record: Mapping[str, Any], _text: str) -> None:
             nonlocal started
-            self._print(",\n" if started else "\n", end="")
-            self._print(_json(record, Output.JSONL), end="")
+            text = _json(record, Output.JSONL)
+            # In one piece: an error or Ctrl-C between comma and record would spoil the array.
+            self._print(",\n" + text if started else "\n" + text, end="")
             started = True
 
         self._print("[", end="")

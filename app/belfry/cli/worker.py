@@ -14,8 +14,8 @@ The exit code of a worker that cannot start, or that has to give up, is that of 
 
 from __future__ import annotations
 
+import os
 import signal
-import sys
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -128,11 +128,11 @@ def worker(
     Any number of workers, on any machines, share the work. SIGTERM and Ctrl-C stop it
     gracefully: it finishes its transactions, and others take over at once.
     """
-    # Its modules take a second or more to import. A stop meanwhile is an orderly one as well.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    # Its modules take a second or more to import, and nothing is held or begun meanwhile. An
+    # exception would not do: pydantic makes an error of its own of one amid a class that it builds.
+    signal.signal(signal.SIGTERM, lambda *_: os._exit(0))
     from belfry.assembly import run_worker
     from belfry.settings import DeliverySettings, RoleSettings, Settings
-    from belfry.settings.sources import file_that_is_missing
 
     # First the role alone, for it says which other settings there are; then all of them.
     found = session.settings_of(RoleSettings, {"role": role}, all_names=False).role
@@ -146,8 +146,4 @@ def worker(
         "log_level": log_level,
         "log_format": log_format,
     }
-    settings = session.settings_of(kind, options)
-    missing = file_that_is_missing()
-    if missing:
-        print(f"belfry: {missing}", file=sys.stderr)
-    return run_worker(settings)
+    return run_worker(session.settings_of(kind, options))

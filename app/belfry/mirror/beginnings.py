@@ -38,10 +38,20 @@ def mark_in(value: bytes | None, where: str) -> MirrorMark | None:
 
 
 class Ends(NamedTuple):
-    """The content of a target's changelog: whether it has any record, and where it ends."""
+    """The content of a target's changelog: whether it has any record, and where it ends.
+
+    `behind_last` is the offset behind its last committed record. Between it and the end may be what
+    a transaction left that was rolled back; None means that nothing is.
+    """
 
     empty: bool
     end: int
+    behind_last: int | None = None
+
+    @property
+    def content(self) -> int:
+        """The offset behind all that readers of committed records find."""
+        return self.end if self.behind_last is None else self.behind_last
 
 
 class FollowStart(NamedTuple):
@@ -122,7 +132,7 @@ def start(
         return FollowStart(None, epoch)
     taken = None if theirs is None else theirs.activated
     if taken is not None and theirs is not None and (theirs.source, theirs.changelog) == target:
-        if taken.planned and theirs.positions[CHANGELOG] >= ends.end:
+        if taken.planned and theirs.positions[CHANGELOG] >= ends.content:
             return FollowStart(taken.begins, epoch, theirs.generation, level_ms=taken.at_ms)
         raise CannotMirror(
             "this side holds what was not carried when the other one took over. `belfry mirror"

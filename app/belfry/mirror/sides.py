@@ -82,7 +82,8 @@ class Side(NamedTuple):
         """The content of its changelog, and where it ends."""
         log = self.bounds(CHANGELOG, partition)
         end = log.ends()[1]
-        return Ends(next(self.backwards(CHANGELOG, partition), None) is None, end)
+        newest = next(self.backwards(CHANGELOG, partition), None)
+        return Ends(newest is None, end, None if newest is None else (newest.offset() or 0) + 1)
 
     def backwards(self, kind: str, partition: int) -> Iterator[Message]:
         """The committed records of a partition, the newest first; raises ConnectionError."""

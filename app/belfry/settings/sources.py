@@ -34,16 +34,16 @@ def config_file() -> Path:
 
     It is ``belfry.toml`` in the working directory unless BELFRY_CONFIG_FILE names another.
     """
-    return Path(os.environ.get(CONFIG_FILE, "belfry.toml"))
+    return Path(os.environ.get(CONFIG_FILE, "belfry.toml")).expanduser()
 
 
 def file_that_is_missing() -> str:
     """A sentence where BELFRY_CONFIG_FILE names a file that is not there; else empty.
 
-    Nobody would notice otherwise that the defaults are in force.
+    Nobody would notice otherwise that the defaults are in force. Who gives /dev/null wants no file.
     """
     file = os.environ.get(CONFIG_FILE, "")
-    if not file or Path(file).is_file():
+    if file in ("", os.devnull) or config_file().is_file():
         return ""
     return (
         f"{CONFIG_FILE} is {file!r}, and there is no such file: settings are those of options and"

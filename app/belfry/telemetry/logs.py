@@ -28,6 +28,7 @@ import structlog
 from structlog.typing import EventDict, Processor, WrappedLogger
 
 from belfry.settings import ServerSettings
+from belfry.settings.sources import file_that_is_missing
 
 SECRET_NAME: Final = re.compile(r"password|passwd|secret|token|credential|api_?key", re.IGNORECASE)
 BLOT: Final = "***"
@@ -45,6 +46,14 @@ CHATTY_LIBRARIES: Final = (
     "opentelemetry",
     "urllib3",
 )
+
+
+def begin(settings: ServerSettings) -> None:
+    """`configure`, and a first line where the file of settings is not there."""
+    configure(settings)
+    if missing := file_that_is_missing():
+        log = structlog.get_logger("belfry")
+        log.warning("the settings file is not there", reason=missing)
 
 
 def configure(settings: ServerSettings, stream: TextIO | None = None) -> None:

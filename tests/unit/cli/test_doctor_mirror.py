@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 
-from belfry.cli.check import Status
+from belfry.cli import doctor
+from belfry.cli.check import Check, Status
 from belfry.cli.doctor_mirror import OLD_MS, is_passive, judge
 from belfry.cli.doctor_worker import readiness
 from belfry.mirror.marks import Activated, MirrorMark
@@ -52,6 +54,9 @@ NO_CLOCK = "firing is paused: the clock has not been compared with the broker's 
         ([NO_CLOCK], [WAITS, RECOVERS], True, Status.PROBLEM),
         (["the disk is full"], [WAITS], True, Status.PROBLEM),
         (["the worker starts"], [], True, Status.PROBLEM),
+        # It tells callers without a key nothing more; those with one are told by other checks.
+        ([], [], True, Status.SKIPPED),
+        ([], [], False, Status.PROBLEM),
     ],
 )
 def test_a_worker_that_waits_in_a_cluster_that_follows_is_well(
@@ -72,3 +77,24 @@ def test_a_side_that_was_left_and_does_not_follow_is_told() -> None:
     assert check.status is Status.RISK
     assert "Partition 1" in check.detail
     assert "cluster-c" in check.detail
+
+
+@pytest.mark.parametrize(
+    ("marks", "passive"), [({0: YOUNG}, True), ({0: OLD}, False), ({0: ACTIVE}, False)]
+)
+def test_the_checks_of_workers_are_told_whether_the_cluster_follows(
+    monkeypatch: pytest.MonkeyPatch, marks: dict[int, MirrorMark | None], passive: bool
+) -> None:
+    told = list[bool]()
+
+    def workers(*_: object, passive: bool) -> list[Check]:
+        told.append(passive)
+        return []
+
+    found = [Check("kafka", Status.OK, "It answers."), judge(marks, {}, NOW_MS)]
+    monkeypatch.setattr(doctor, "_kafka", lambda *_: [*found, Check("rights", Status.OK, "All.")])
+    monkeypatch.setattr(doctor, "_registry", lambda _: [])
+    monkeypatch.setattr(doctor, "worker_checks", workers)
+    nothing: Any = None
+    assert len([*doctor.checks(nothing)]) == 3
+    assert told == [passive]

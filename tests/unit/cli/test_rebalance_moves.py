@@ -235,6 +235,17 @@ def test_nothing_is_done_while_nobody_tells_of_a_partition(
     assert worker.asked == []
 
 
+def test_a_group_that_is_seen_is_called_off_whoever_else_does_not_tell(
+    command: tuple[Worker, Callable[..., Any]],
+) -> None:
+    """The worker that is asked decides about it."""
+    worker, run = command
+    worker.missing = [2]
+    worker.under_way[4], worker.stuck[4] = [1, 0], "asked"
+    assert run("call-off", "4").exit_code == 0
+    assert worker.asked == [(4, 0)]
+
+
 def test_nobody_is_asked_where_nobody_can_be(command: tuple[Worker, Callable[..., Any]]) -> None:
     worker, run = command
     refused = run("move", "shop", "--to", "3")

@@ -69,6 +69,19 @@ def test_results_that_come_by_calls_are_one_document(capsys: pytest.CaptureFixtu
         assert capsys.readouterr().out == '{"n":1}\n'
 
 
+def test_an_array_is_whole_where_a_record_cannot_be_shown(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def broken() -> None:
+        with Printer(Output.JSON).several() as tell:
+            tell(*RESULTS[0])
+            tell({"n": object()}, "")
+
+    with pytest.raises(TypeError):
+        broken()
+    assert orjson.loads(capsys.readouterr().out) == [{"n": 1}]
+
+
 def test_no_results_are_an_empty_array(capsys: pytest.CaptureFixture[str]) -> None:
     Printer(Output.JSON).many([])
     assert capsys.readouterr().out == "[]\n"

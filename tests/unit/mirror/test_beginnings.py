@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ from belfry.mirror.beginnings import (
     start,
 )
 from belfry.mirror.marks import Activated, MirrorMark, decode_mark, encode_mark
+from belfry.mirror.opening import Opening
 
 A, B = ("cluster-a", "log-a"), ("cluster-b", "log-b")
 EMPTY, FULL = Ends(empty=True, end=0), Ends(empty=False, end=120)
@@ -46,6 +48,12 @@ def test_one_that_follows_goes_on_at_its_mark() -> None:
 def test_the_way_back_begins_where_the_take_over_was() -> None:
     back = FollowStart(BEGINS, 2, 4, level_ms=TAKEN_MS)
     assert start(B, A, (taken(FOLLOWS_A), None), FULL) == back
+
+
+def test_a_way_back_that_was_killed_amid_its_first_transaction_begins_once_more() -> None:
+    """What was rolled back lies behind all that was carried, and nobody reads it."""
+    rolled_back = Ends(empty=False, end=125, behind_last=119)
+    assert start(B, A, (taken(FOLLOWS_A), None), rolled_back).positions == BEGINS
 
 
 def test_a_second_round_goes_on_like_the_first() -> None:
@@ -80,6 +88,20 @@ def test_a_side_that_takes_over_is_left_alone_until_it_has_given_all_back(
         see_that_it_follows(mine, theirs, 0)
 
 
+@pytest.mark.parametrize("takes_over", [False, True])
+def test_a_lane_of_the_way_back_is_opened_by_the_marks_of_both_sides(takes_over: bool) -> None:
+    back = taken(LEAVING_B)
+    source: Any = SimpleNamespace(here=(*A, "in-a"), mark=lambda _: back)
+    target: Any = SimpleNamespace(
+        here=(*B, "in-b"), mark=lambda _: taken(FOLLOWS_A), ends=lambda _: Ends(False, 130)
+    )
+    begun, _ = Opening(source, target, 0, takes_over=takes_over).start()
+    assert (begun.positions, begun.epoch) == (BEGINS, 3)
+    source.mark = lambda _: LEAVING_B
+    with pytest.raises(CannotMirror, match="is the active one"):
+        Opening(source, target, 0, takes_over=takes_over).start()
+
+
 @pytest.mark.parametrize(
     ("source", "target", "marks", "ends", "said"),
     [
@@ -89,9 +111,19 @@ def test_a_side_that_takes_over_is_left_alone_until_it_has_given_all_back(
         (A, B, (None, FOLLOWS_A._replace(into="log-of-before")), FULL, "made anew"),
         (B, A, (taken(FOLLOWS_A, planned=False), None), FULL, "not carried when"),
         (B, A, (taken(FOLLOWS_A), None), Ends(empty=False, end=121), "not carried when"),
+        (B, A, (taken(FOLLOWS_A), None), Ends(False, 125, behind_last=121), "not carried when"),
         (B, (A[0], "made-anew"), (taken(FOLLOWS_A), None), FULL, "knows nothing of"),
     ],
-    ids=["foreign", "wrong way", "source anew", "target anew", "unplanned", "more", "other log"],
+    ids=[
+        "foreign",
+        "wrong way",
+        "source anew",
+        "target anew",
+        "unplanned",
+        "more",
+        "more and rolled back",
+        "other log",
+    ],
 )
 def test_what_would_mix_or_lose_state_is_refused(
     source: Any, target: Any, marks: Any, ends: Ends, said: str

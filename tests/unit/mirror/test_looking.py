@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any, Final
 
 import pytest
 
+from belfry.cli.mirror_sides import status_line
+from belfry.cli.mirror_take_over import _shown
+from belfry.cli.shown import Output, Printer
 from belfry.mirror import looking
 from belfry.mirror.judged_anew import LostRequest
 from belfry.mirror.losses import FiredBehind
-from belfry.mirror.marks import MirrorMark
+from belfry.mirror.marks import Activated, MirrorMark
 from belfry.mirror.requests_behind import WaitingRows
 from belfry.schedules.identity import generation_at
 from belfry.store.layout import keys
@@ -216,3 +220,38 @@ def test_payloads_of_requests_that_waited_are_not_kept() -> None:
     assert all(waiting.changes(each.key) for each in found)
     assert len(list(waiting.seen(found))) == len(waiting.requests) == 20
     assert len(pickle.dumps(waiting.requests)) < 10_000
+
+
+def test_a_side_that_was_given_away_neither_follows_nor_is_active() -> None:
+    follows = MARK._replace(level_ms=7)
+    active = follows._replace(leaving=True, activated=Activated(9, True, {}))
+    marks = [None, follows, active, active]
+    given = [None, "nobody asks", None, "cluster-a"]
+    target: Any = SimpleNamespace(homes=4, mark=marks.__getitem__, given_to=given.__getitem__)
+    found = list(looking.statuses(None, target))
+    assert [each.given for each in found] == [None, None, None, "cluster-a"]
+    assert [each.stands for each in found] == [False, True, True, False]
+    assert [status_line(each, 10)[0]["what"] for each in found] == [
+        "alone", "follows", "active", "given",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("marks", "alone", "code", "said"),
+    [
+        ([MARK, MARK], True, 0, "--apply takes over"),
+        ([MARK, None], True, 1, "would be refused: this side follows nobody in partition 1"),
+        ([MARK, None], False, 0, "--apply takes over"),
+    ],
+)
+def test_a_take_over_that_would_be_refused_is_not_announced(
+    capsys: pytest.CaptureFixture[str],
+    marks: list[MirrorMark | None],
+    alone: bool,
+    code: int,
+    said: str,
+) -> None:
+    found = [looking.LaneStatus(each, mark, None) for each, mark in enumerate(marks)]
+    session: Any = SimpleNamespace(printer=Printer(Output.TEXT))
+    assert _shown(session, found, alone=alone) == code
+    assert said in capsys.readouterr().err

@@ -12,7 +12,7 @@ from confluent_kafka import KafkaError, KafkaException, TopicCollection
 
 from belfry.kafka import librdkafka
 from belfry.mirror import sides
-from belfry.mirror.beginnings import CannotMirror
+from belfry.mirror.beginnings import CannotMirror, Ends
 from belfry.mirror.marks import KINDS, MARKS
 from belfry.mirror.sides import Side, opened
 from belfry.settings import SharedSettings
@@ -116,3 +116,18 @@ def test_a_side_knows_whether_its_last_transaction_gave_it_away(
     assert last is not None
     assert last.txn_seq == (9 if later else 8)
     assert side.given_to(0) == told
+
+
+def test_a_side_knows_its_last_committed_record_from_the_end_of_its_log(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What was rolled back moves the end, and is no content."""
+    nothing: Any = None
+    side = KeptSide("a", nothing, A, 1, frozenset(), nothing, 0)
+    side.logs = FakeLogs()
+    log = SimpleNamespace(ends=lambda: (0, 9))
+    monkeypatch.setattr(KeptSide, "bounds", lambda *_: log)
+    assert side.ends(0) == Ends(True, 9)
+    side.logs.add(CHANGELOG_TOPIC, keys.IDENTITY_KEY, encode_identity(B))
+    side.logs.add(CHANGELOG_TOPIC, keys.IDENTITY_KEY, encode_identity(B))
+    assert side.ends(0) == Ends(False, 9, 2)

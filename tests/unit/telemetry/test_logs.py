@@ -6,6 +6,7 @@ import io
 import logging
 import warnings
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import orjson
@@ -13,7 +14,7 @@ import pytest
 import structlog
 
 from belfry.settings import Settings
-from belfry.telemetry.logs import BLOT, configure
+from belfry.telemetry.logs import BLOT, begin, configure
 
 
 @pytest.fixture(autouse=True)
@@ -136,3 +137,17 @@ def test_lines_have_colours_where_a_terminal_wants_them(
     configure(Settings(), terminal)
     structlog.get_logger("belfry").info("the worker starts")
     assert ("\x1b[" in terminal.getvalue()) is coloured
+
+
+def test_a_settings_file_that_is_not_there_is_told_in_a_line_like_others(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """A stream of JSON lines stays one."""
+    monkeypatch.setenv("BELFRY_CONFIG_FILE", str(tmp_path / "none.toml"))
+    begin(Settings(log_format="json"))
+    told = orjson.loads(capsys.readouterr().err)
+    assert told["level"] == "warning"
+    assert "none.toml', and there is no such file" in told["reason"]
+    (tmp_path / "none.toml").write_text("")
+    begin(Settings(log_format="json"))
+    assert capsys.readouterr().err == ""
