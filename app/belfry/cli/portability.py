@@ -21,8 +21,8 @@ import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from time import time
-from typing import IO, TYPE_CHECKING, Annotated, Any, Final, NamedTuple
+from time import monotonic, time
+from typing import IO, TYPE_CHECKING, Annotated, Any, Final, NamedTuple, Self
 
 import typer
 
@@ -38,6 +38,7 @@ from belfry.schedules.instants import format_instant
 from belfry.schedules.outcomes import Outcome
 
 if TYPE_CHECKING:
+    from belfry.cli.shown import Printer
     from belfry.client.verdict import Verdict
 
 Of = Annotated[
@@ -64,6 +65,8 @@ TIMEOUT_S = 60.0
 EXPORTED: Final = "schedules that wait, one JSON object a line"
 REFUSED: Final = "refused"
 CONFLICT: Final = "conflict"
+# Seconds for which outcomes are held before they are printed together.
+PRINTED_S: Final = 0.1
 
 
 def export_(session: Session, *, tenant: Of = None) -> None:
@@ -112,7 +115,8 @@ def create_all(
     conflict. Raises `BelfryError` if Kafka or the workers do not answer: created schedules stay.
     """
     counts: Counter[str] = Counter()
-    with session.client() as client:
+    told = _Told(session.printer, counts)
+    with session.client() as client, told:
         gone = {} if since_ms is None else client.cancelled_since(since_ms)
 
         def wanted() -> Iterator[dict[str, Any]]:
@@ -122,23 +126,55 @@ def create_all(
                 if at_ms is None:
                     yield fields
                 else:
-                    tell(_cancelled(fields, at_ms))
+                    told.tell(_cancelled(fields, at_ms))
 
-        def tell(verdict: Verdict) -> None:
-            """Count and print what became of one schedule."""
-            found = became(verdict, int(time() * 1000))
-            counts[found.counted] += 1
-            shown = {"result": found.result, **verdict_json(verdict)}
-            session.printer.one(shown, f"{found.result:8}  {plain(verdict.name)}: {found.what}")
-
-        asked = session.printer.counted(decrypting(session, wanted()), "schedules asked for")
+        left = wanted() if gone else requests
+        asked = session.printer.counted(decrypting(session, left), "schedules asked for")
         for verdict in client.create_all(asked, timeout_s=timeout_s):
-            tell(verdict)
-    told = ", ".join(f"{count} {what}" for what, count in sorted(counts.items()))
-    session.printer.note(f"{sum(counts.values())} schedules: {told or 'none'}")
+            told.tell(verdict)
+    listed = ", ".join(f"{count} {what}" for what, count in sorted(counts.items()))
+    session.printer.note(f"{sum(counts.values())} schedules: {listed or 'none'}")
     if counts[REFUSED]:
         return Exit.ERROR
     return Exit.CONFLICT if counts[CONFLICT] else Exit.OK
+
+
+class _Told:
+    """Counts and prints what became of schedules, a tenth of a second's at a time.
+
+    To print each by itself, and to flush it, cost more than to ask for it.
+    """
+
+    def __init__(self, printer: Printer, counts: Counter[str]) -> None:
+        self._printer = printer
+        self._counts = counts
+        self._held: list[tuple[Became, Verdict]] = []
+        self._print_s = monotonic() + PRINTED_S
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._print()
+
+    def tell(self, verdict: Verdict) -> None:
+        """Count one, and print it soon; in the end at the latest."""
+        found = became(verdict, int(time() * 1000))
+        self._counts[found.counted] += 1
+        self._held.append((found, verdict))
+        if monotonic() > self._print_s:
+            self._print()
+
+    def _print(self) -> None:
+        held, self._held = self._held, []
+        self._print_s = monotonic() + PRINTED_S
+        if self._printer.for_people:
+            self._printer.lines(
+                f"{found.result:8}  {plain(verdict.name)}: {found.what}" for found, verdict in held
+            )
+            return
+        for found, verdict in held:
+            self._printer.one({"result": found.result, **verdict_json(verdict)}, "")
 
 
 class Became(NamedTuple):

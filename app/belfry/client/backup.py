@@ -41,33 +41,49 @@ class BackupCounts(NamedTuple):
     schedules: int = 0
 
 
-def written(
-    head: Mapping[str, Any], policies: Iterable[TenantPolicy], schedules: Iterable[dict[str, Any]]
-) -> Iterator[bytes]:
+class Written:
     """The lines of a backup; `head` names its source.
 
     They are made one by one, so a backup of any size needs no memory. `schedules` are lines of an
-    export, as `portable` makes them.
+    export, as `portable_lines` makes them. `held` counts the lines that were made so far.
     """
-    yield orjson.dumps({HEAD: FORMAT, **head}) + b"\n"
-    told = waiting = 0
-    for policy in policies:
-        yield orjson.dumps({"policy": _short(policy)}) + b"\n"
-        told += 1
-    for schedule in schedules:
-        yield orjson.dumps(schedule) + b"\n"
-        waiting += 1
-    yield orjson.dumps({"end": BackupCounts(told, waiting)._asdict()}) + b"\n"
+
+    def __init__(
+        self, head: Mapping[str, Any], policies: Iterable[TenantPolicy], schedules: Iterable[bytes]
+    ) -> None:
+        self._head = head
+        self._policies = policies
+        self._schedules = schedules
+        self.held = BackupCounts()
+
+    def __iter__(self) -> Iterator[bytes]:
+        """All lines, once."""
+        yield orjson.dumps({HEAD: FORMAT, **self._head}) + b"\n"
+        told = waiting = 0
+        for policy in self._policies:
+            yield orjson.dumps({"policy": _short(policy)}) + b"\n"
+            told += 1
+        for waiting, schedule in enumerate(self._schedules, 1):  # noqa: B007  # the last one counts
+            yield schedule
+        self.held = BackupCounts(told, waiting)
+        yield orjson.dumps({"end": self.held._asdict()}) + b"\n"
+
+
+class Held(NamedTuple):
+    """A backup of which every line was understood: its policies, and how much it holds."""
+
+    policies: list[TenantPolicy]
+    counts: BackupCounts
 
 
 def read(lines: Iterable[bytes]) -> Iterator[Part]:
     """Policies and the requests (action CREATE) of a backup; raises `BadBackup`, at its end too.
 
-    So write only after `read` has come to its end once: `count` does that.
+    So write only after `read` has come to its end once: `checked` does that.
     """
     numbered = iter(enumerate(lines, 1))
     _check_head(next(numbered, (1, b""))[1])
-    found, end = BackupCounts(), None
+    policies, number, end = 0, 1, None
     for number, line in numbered:
         if end is not None:
             raise BadBackup(f"Line {number} comes after the end that line {number - 1} tells.")
@@ -76,9 +92,10 @@ def read(lines: Iterable[bytes]) -> Iterator[Part]:
             end = given["end"]
             continue
         part = _part(number, given)
-        is_policy = isinstance(part, TenantPolicy)
-        found = BackupCounts(found.policies + is_policy, found.schedules + (not is_policy))
+        policies += type(part) is not dict
         yield part
+    # Neither the first line nor the closing one is a schedule.
+    found = BackupCounts(policies, number - 1 - policies - (end is not None))
     if end is None:
         raise BadBackup(
             f"The backup ends after {found.policies} policies and {found.schedules} schedules"
@@ -105,13 +122,19 @@ def taken_at(lines: Iterable[bytes]) -> int | None:
 
 def count(lines: Iterable[bytes]) -> BackupCounts:
     """How much a backup holds, once every line of it was understood; raises `BadBackup`."""
-    policies = schedules = 0
+    return checked(lines).counts
+
+
+def checked(lines: Iterable[bytes]) -> Held:
+    """The policies of a backup, and how much it holds; raises `BadBackup` for any bad line."""
+    policies: list[TenantPolicy] = []
+    schedules = 0
     for part in read(lines):
         if isinstance(part, TenantPolicy):
-            policies += 1
+            policies.append(part)
         else:
             schedules += 1
-    return BackupCounts(policies, schedules)
+    return Held(policies, BackupCounts(len(policies), schedules))
 
 
 def _check_head(line: bytes) -> None:

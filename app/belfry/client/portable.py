@@ -22,6 +22,7 @@ from __future__ import annotations
 from base64 import b64decode, b64encode
 from binascii import Error as NoBase64
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any, Final
 
 from belfry.client.errors import BelfryError
@@ -37,7 +38,7 @@ from belfry.store.readable import UNREADABLE
 
 # The form of each field that a schedule keeps, by its name.
 _FORM: Final = {name: field.form for name, field in FIELDS.items() if name not in OF_ONE_REQUEST}
-_INSTANTS: Final = tuple(name for name, form in _FORM.items() if form is Form.INSTANT)
+_INSTANTS: Final = frozenset(name for name, form in _FORM.items() if form is Form.INSTANT)
 _BYTES: Final = tuple(name for name, form in _FORM.items() if form is Form.BYTES)
 _TYPES: Final = {
     Form.TEXT: str,
@@ -50,8 +51,12 @@ _PLAIN: Final = frozenset(name for name, form in _FORM.items() if form in _TYPES
 _KNOWN: Final = frozenset(json for name in _FORM for json in FIELDS[name].json_names)
 # A payload as it is encrypted at rest.
 CIPHERTEXT: Final = "payload_encrypted_base64"
+_READ: Final = _KNOWN | {CIPHERTEXT}
+_CREATE: Final = {**EMPTY, "action": "CREATE"}
 # Names within `standing`, of which `next_at` has to be there.
 _STANDING: Final = {"next_at", "occurrence", "version", "paused"}
+# Most schedules say the same instant twice: when they are due, and where they stand.
+_parsed: Final = lru_cache(maxsize=16)(parse_instant)
 
 
 class NotPortable(ValueError):
@@ -120,14 +125,15 @@ def request_fields(given: object) -> dict[str, Any]:
     """
     if not isinstance(given, Mapping):
         raise NotPortable(f"a schedule is a JSON object, not {type(given).__name__}")
-    unknown = given.keys() - _KNOWN - {CIPHERTEXT}
-    if unknown:
+    if not _READ.issuperset(given):
+        unknown = given.keys() - _READ
         raise NotPortable(f"{', '.join(sorted(map(str, unknown)))}: no such field is known")
-    fields = {**EMPTY, "action": "CREATE"}
-    for name in given.keys() & _PLAIN:
-        fields[name] = _typed(name, given[name])
-    for name in given.keys() & set(_INSTANTS):
-        fields[name] = _instant(name, given[name])
+    fields = _CREATE.copy()
+    for name, value in given.items():
+        if name in _PLAIN:
+            fields[name] = _typed(name, value)
+        elif name in _INSTANTS:
+            fields[name] = _instant(name, value)
     for name in ("tenant", "schedule_id"):
         if name not in given:
             raise NotPortable(f"{name} is missing")
@@ -143,7 +149,7 @@ def request_fields(given: object) -> dict[str, Any]:
     if not isinstance(headers, list):
         raise NotPortable(f"headers {headers!r:.80} are no list")
     fields["headers"] = [_header(each) for each in headers]
-    fields["http_targets"] = _targets(given.get("http_targets", []))
+    fields["http_targets"] = _targets(given["http_targets"]) if "http_targets" in given else []
     fields["standing"] = _standing(given.get("standing"))
     return fields
 
@@ -186,7 +192,7 @@ def _instant(name: str, value: object) -> int:
     if type(value) is int:
         return value
     try:
-        return parse_instant(str(value))
+        return _parsed(str(value))
     except ValueError as error:
         raise NotPortable(f"{name}: {error}") from None
 
@@ -237,10 +243,11 @@ def _standing(given: object) -> dict[str, Any] | None:
     """Where a schedule stood; missing fields have the values of a new one."""
     if given is None:
         return None
-    if not isinstance(given, Mapping) or given.keys() - _STANDING or "next_at" not in given:
+    if not isinstance(given, Mapping) or not _STANDING.issuperset(given) or "next_at" not in given:
         raise NotPortable(f"standing {given!r:.80} is none: give {', '.join(sorted(_STANDING))}")
     found = {"occurrence": 0, "version": 1, "paused": False, **given}
     for name, wanted in (("occurrence", int), ("version", int), ("paused", bool)):
         if type(found[name]) is not wanted:
             raise NotPortable(f"standing.{name} is {found[name]!r:.80}: no {wanted.__name__}")
-    return {**found, "next_at": _instant("standing.next_at", given["next_at"])}
+    found["next_at"] = _instant("standing.next_at", given["next_at"])
+    return found

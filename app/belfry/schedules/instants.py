@@ -25,6 +25,7 @@ from math import ceil
 from typing import Final
 
 MAX_TEXT: Final = 64
+_SHOWN_SIZE: Final = len("2026-12-01T09:00:00.000Z")
 INSTANT_EXAMPLES: Final = (
     "an RFC 3339 date and time with its offset, such as 2026-12-01T09:00:00Z or"
     " 2026-12-01T10:00:00.250+01:00, or epoch milliseconds, such as 1796115600000"
@@ -62,6 +63,13 @@ def parse_instant(text: str) -> int:
 
     Whether belfry takes such an instant is another question: see `instant_bounds.instant_problem`.
     """
+    if len(text) == _SHOWN_SIZE and text[4:8:3] == "--" and text[10::13] == "TZ":
+        # As `format_instant` writes it, at a quarter of the cost: files hold a million of them.
+        try:
+            if text[19] == ".":
+                return (datetime.fromisoformat(text) - _EPOCH) // _MILLISECOND
+        except ValueError:
+            pass  # What is wrong is told below.
     given = text.strip()
     if _DIGITS.fullmatch(given):
         return int(given)

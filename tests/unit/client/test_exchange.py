@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from belfry.client import exchange
-from belfry.client.errors import MissingTopic, NoVerdict
+from belfry.client.errors import MissingTopic, NoVerdict, Unavailable
 from belfry.client.exchange import AHEAD, TOGETHER, Exchange
 from belfry.client.portable import request_fields
 from belfry.client.verdict import Verdict
@@ -20,30 +20,51 @@ MANY = TOGETHER * AHEAD
 
 
 class Kafka:
-    """The writer, and the answers; each request that is written is accepted, unless it is dumb."""
+    """The writer, and the answers; each request that is written is accepted, unless it is dumb.
 
-    def __init__(self, *, refuses: int | None = None, dumb: str | None = None) -> None:
+    A write fails that is handed over in the batch `loses`, which is known when it is heard of.
+    """
+
+    def __init__(
+        self, *, refuses: int | None = None, loses: int | None = None, dumb: str | None = None
+    ) -> None:
         self.written: list[str] = []
-        self.batches: list[int] = []
+        self.batches: list[Batch] = []
         self.waited_for: set[str] = set()
         self.first_wait: int | None = None
-        self._refuses, self._dumb = refuses, dumb
+        self._refuses, self._loses, self._dumb = refuses, loses, dumb
 
-    def write_all(self, requests: Sequence[tuple[dict[str, Any], Verdict]]) -> list[Verdict]:
+    @property
+    def sizes(self) -> list[int]:
+        return [len(each.sent) for each in self.batches]
+
+    def hand_over(self, requests: Sequence[tuple[dict[str, Any], Verdict]]) -> Batch:
         if len(self.batches) == self._refuses:
             raise MissingTopic("no such topic")
         assert {sent.request_id for _, sent in requests} <= self.waited_for
-        self.batches.append(len(requests))
+        assert all(each.heard for each in self.batches[:-1]), "one batch is on its way at most"
+        self.batches.append(Batch([sent for _, sent in requests]))
         self.written += [sent.schedule_id for _, sent in requests]
-        return [replace(sent, source_offset=7) for _, sent in requests]
+        return self.batches[-1]
+
+    def hear(self, batch: Batch) -> None:
+        batch.heard = True
+        batch.failed = self.batches.index(batch) == self._loses
+
+    def placed(self, batch: Batch) -> list[Verdict]:
+        assert batch.heard
+        if batch.failed:
+            raise Unavailable("not confirmed")
+        return [replace(sent, source_offset=7) for sent in batch.sent]
 
     @contextmanager
-    def expecting(self, request_id: str) -> Iterator[Kafka]:
-        self.waited_for.add(request_id)
+    def expecting_all(self, request_ids: Sequence[str]) -> Iterator[list[Kafka]]:
+        assert not self.waited_for.intersection(request_ids)
+        self.waited_for.update(request_ids)
         try:
-            yield self
+            yield [self] * len(request_ids)
         finally:
-            self.waited_for.remove(request_id)
+            self.waited_for.difference_update(request_ids)
 
     def within(self, timeout_s: float, sent: Verdict) -> Verdict | None:
         assert sent.source_offset == 7
@@ -51,6 +72,14 @@ class Kafka:
         if self.first_wait is None:
             self.first_wait = len(self.written)
         return None if sent.schedule_id == self._dumb else replace(sent, outcome=Outcome.ACCEPTED)
+
+
+class Batch:
+    """Requests that were handed over."""
+
+    def __init__(self, sent: list[Verdict]) -> None:
+        self.sent = sent
+        self.heard = self.failed = False
 
 
 def asked(number: int) -> dict[str, Any]:
@@ -81,7 +110,7 @@ def test_verdicts_come_in_order_with_some_batches_under_way() -> None:
     assert [each.outcome for each in found] == expected
     assert [each.schedule_id for each in found if each.outcome is Outcome.ACCEPTED] == kafka.written
     assert len(found) == MANY + 2 * TOGETHER + 5
-    assert kafka.batches == [TOGETHER * 9 // 10] * (AHEAD + 2) + [4]
+    assert kafka.sizes == [TOGETHER * 9 // 10] * (AHEAD + 2) + [4]
     assert kafka.first_wait == MANY * 9 // 10, "before any verdict is waited for"
     assert not kafka.waited_for
 
@@ -104,6 +133,15 @@ def test_an_error_of_a_write_comes_behind_the_verdicts_of_what_was_written() -> 
     with pytest.raises(MissingTopic, match="no such topic"):
         names(each for each in _kept(ask(kafka, iter(range(MANY))), found))
     assert len(found) == 2 * TOGETHER
+    assert not kafka.waited_for
+
+
+def test_a_write_that_was_lost_ends_the_writing_and_comes_behind_the_verdicts() -> None:
+    kafka, found = Kafka(loses=2), list[str]()
+    with pytest.raises(Unavailable, match="not confirmed"):
+        names(each for each in _kept(ask(kafka, iter(range(MANY))), found))
+    assert len(found) == 2 * TOGETHER
+    assert len(kafka.batches) == 4, "one was on its way when the loss was heard of"
     assert not kafka.waited_for
 
 

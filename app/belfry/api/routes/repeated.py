@@ -1,7 +1,7 @@
 """A query parameter that takes one value is refused if it is given twice: either may be meant.
 
-    ?limit=5&limit=9                 422 bad_parameters
-    ?outcome=FIRED&outcome=MISSED    a list: each counts
+?limit=5&limit=9                 422 bad_parameters
+?outcome=FIRED&outcome=MISSED    a list: each counts
 """
 
 from __future__ import annotations
