@@ -128,15 +128,10 @@ def request_fields(given: object) -> dict[str, Any]:
     if not _READ.issuperset(given):
         unknown = given.keys() - _READ
         raise NotPortable(f"{', '.join(sorted(map(str, unknown)))}: no such field is known")
-    fields = _CREATE.copy()
-    for name, value in given.items():
-        if name in _PLAIN:
-            fields[name] = _typed(name, value)
-        elif name in _INSTANTS:
-            fields[name] = _instant(name, value)
     for name in ("tenant", "schedule_id"):
         if name not in given:
             raise NotPortable(f"{name} is missing")
+    fields = _CREATE | _scalars(given)
     is_delay = fields["at"] is None and fields["delay_ms"] is not None
     if fields["kind"] == "AT" and is_delay and "standing" in given:
         # Exports of earlier builds wrote delays so. Lines that people write themselves stay as they
@@ -152,6 +147,17 @@ def request_fields(given: object) -> dict[str, Any]:
     fields["http_targets"] = _targets(given["http_targets"]) if "http_targets" in given else []
     fields["standing"] = _standing(given.get("standing"))
     return fields
+
+
+def _scalars(given: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields that are one value, and neither bytes nor a structure."""
+    found: dict[str, Any] = {}
+    for name, value in given.items():
+        if name in _PLAIN:
+            found[name] = _typed(name, value)
+        elif name in _INSTANTS:
+            found[name] = _instant(name, value)
+    return found
 
 
 def sendable(fields: dict[str, Any]) -> dict[str, Any]:

@@ -7,11 +7,17 @@ why a request was refused; `reason` says the same to people.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, Final, Self
 
 from belfry.schedules.identity import etag_of
 from belfry.schedules.outcomes import Outcome
 from belfry.wire.quick_verdicts import QuickVerdict
+
+# The names here of the fields of a `QuickVerdict`, in its order.
+_QUICK: Final = (
+    *("tenant", "schedule_id", "outcome", "request_id", "version", "at_ms", "due_ms"),
+    *("source_topic", "source_partition", "source_offset"),
+)
 
 
 @dataclass(frozen=True)
@@ -76,14 +82,8 @@ class Verdict:
     @classmethod
     def from_quick(cls, quick: QuickVerdict, generation: int | None = None) -> Self:
         """The same of an event that was taken apart by hand."""
-        tenant, schedule_id, outcome, request_id, version, at_ms, due_ms, topic, home, offset = (
-            quick
-        )
-        return cls.made(
-            tenant=tenant, schedule_id=schedule_id, outcome=outcome, request_id=request_id,
-            version=version, at_ms=at_ms, due_ms=due_ms, source_topic=place[0],
-            source_partition=place[1], source_offset=place[2], generation=generation,
-        )  # fmt: skip
+        named = dict(zip(_QUICK, quick, strict=True))
+        return cls.made(**named, generation=generation)
 
     @classmethod
     def made(cls, **fields: Any) -> Self:
