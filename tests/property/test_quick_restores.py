@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from belfry.client.portable import portable, request_fields
 from belfry.client.portable_lines import line_of
+from belfry.client.usual_lines import is_usual
 from belfry.schedules.fields import EMPTY
 from belfry.schedules.instants import format_instant, parse_instant
 from belfry.schedules.outcomes import Outcome
@@ -131,9 +132,43 @@ def test_a_line_is_that_of_the_general_way_and_can_be_read(
     record = encode_pending(row, PAUSED if paused else 0)
     line = line_of(record)
     assert line == orjson.dumps(portable(record)) + b"\n"
+    usual = kind == "AT" and not (late or headers or (encrypted and payload))
+    assert is_usual(line) == (usual and plain(tenant, schedule_id, key, payload))
     fields = request_fields(orjson.loads(line))
     assert (fields["schedule_id"], fields["key"], fields["payload"]) == (schedule_id, key, payload)
     assert fields["standing"]["next_at"] == nominal_ms
+
+
+def plain(*texts: str | bytes | None) -> bool:
+    """Whether texts are printable ASCII that JSON writes as it is."""
+    coded = (each.encode() if isinstance(each, str) else each or b"" for each in texts)
+    return all(all(0x20 <= byte < 0x7F and byte not in b'"\\' for byte in each) for each in coded)
+
+
+GOOD = orjson.dumps(
+    {
+        "tenant": "t", "schedule_id": "a", "kind": "AT", "at": "2030-01-31T23:59:59.999Z",
+        "jitter_ms": 5, "group": "g", "payload_text": "[]~!#",
+        "standing": {
+            "next_at": "2030-02-28T00:00:00.000Z", "occurrence": 10, "version": 1, "paused": True
+        },
+    }
+) + b"\n"  # fmt: skip
+
+
+@given(place=st.integers(0, len(GOOD) - 1), put=st.sampled_from(GOOD + b"\\\x00\x7f\xff:9"))
+def test_a_line_that_is_good_by_its_form_can_be_restored(place: int, put: int) -> None:
+    assert is_usual(GOOD)
+    changed = GOOD[:place] + bytes((put,)) + GOOD[place + 1 :]
+    for line in (changed, GOOD[:place] + GOOD[place + 1 :]):
+        if is_usual(line):
+            assert request_fields(orjson.loads(line))["action"] == "CREATE"
+
+
+@pytest.mark.parametrize("instant", [b"2030-02-30T00:00:00.000Z", b"2030-01-31T24:00:01.000Z"])
+def test_an_instant_that_is_none_is_left_to_the_reader(instant: bytes) -> None:
+    assert not is_usual(GOOD.replace(b"2030-02-28T00:00:00.000Z", instant))
+    assert not is_usual(GOOD.replace(b"2030-01-31T23:59:59.999Z", instant))
 
 
 @given(
@@ -171,7 +206,7 @@ def test_a_verdict_is_that_of_the_general_reader_or_left_to_it(
     names=st.tuples(SHORT, SHORT, SHORT),
     version=st.integers(1, 63),
     instants=st.tuples(st.integers(2**39, 2**41 - 1), st.integers(2**39, 2**41 - 1)),
-    place=st.tuples(st.integers(0, 63), st.integers(0, 2**62)),
+    place=st.tuples(st.integers(0, 63), st.integers(0, 2**62 - 1)),
 )
 def test_the_usual_verdict_is_read_by_hand(
     names: tuple[str, str, str], version: int, instants: tuple[int, int], place: tuple[int, int]

@@ -21,6 +21,7 @@ import orjson
 from belfry.client.errors import BelfryError
 from belfry.client.policy_fields import BadPolicy, policy_from
 from belfry.client.portable import NotPortable, request_fields
+from belfry.client.usual_lines import is_usual
 from belfry.schedules.instants import parse_instant
 from belfry.tenants.policy import TenantPolicy, problems
 
@@ -76,10 +77,11 @@ class Held(NamedTuple):
     counts: BackupCounts
 
 
-def read(lines: Iterable[bytes]) -> Iterator[Part]:
+def read(lines: Iterable[bytes], unread: dict[str, Any] | None = None) -> Iterator[Part]:
     """Policies and the requests (action CREATE) of a backup; raises `BadBackup`, at its end too.
 
-    So write only after `read` has come to its end once: `checked` does that.
+    So write only after `read` has come to its end once: `checked` does that. With `unread` given,
+    it stands for each schedule whose line is known to be good without being read.
     """
     numbered = iter(enumerate(lines, 1))
     _check_head(next(numbered, (1, b""))[1])
@@ -87,6 +89,9 @@ def read(lines: Iterable[bytes]) -> Iterator[Part]:
     for number, line in numbered:
         if end is not None:
             raise BadBackup(f"Line {number} comes after the end that line {number - 1} tells.")
+        if unread is not None and is_usual(line):
+            yield unread
+            continue
         given = _parsed(number, line)
         if "end" in given:
             end = given["end"]
@@ -129,11 +134,11 @@ def checked(lines: Iterable[bytes]) -> Held:
     """The policies of a backup, and how much it holds; raises `BadBackup` for any bad line."""
     policies: list[TenantPolicy] = []
     schedules = 0
-    for part in read(lines):
-        if isinstance(part, TenantPolicy):
-            policies.append(part)
-        else:
+    for part in read(lines, unread={}):
+        if type(part) is dict:
             schedules += 1
+        elif isinstance(part, TenantPolicy):
+            policies.append(part)
     return Held(policies, BackupCounts(len(policies), schedules))
 
 

@@ -39,7 +39,7 @@ from belfry.client.writing import RequestWriter
 TIMEOUT_S: Final = 10.0
 # Requests of an import that are written together, and how many such batches are under way.
 TOGETHER: Final = 1_000
-AHEAD: Final = 20
+AHEAD: Final = 10
 # Random bytes of the ids that an import gives, as many as a UUID has.
 _ID_BYTES: Final = 16
 

@@ -47,7 +47,7 @@ _TYPES: Final = {
     Form.DURATION: int,
     Form.FLAG: bool,
 }
-_PLAIN: Final = frozenset(name for name, form in _FORM.items() if form in _TYPES)
+_TYPE_OF: Final = {name: _TYPES[form] for name, form in _FORM.items() if form in _TYPES}
 _KNOWN: Final = frozenset(json for name in _FORM for json in FIELDS[name].json_names)
 # A payload as it is encrypted at rest.
 CIPHERTEXT: Final = "payload_encrypted_base64"
@@ -123,7 +123,7 @@ def request_fields(given: object) -> dict[str, Any]:
     schedule go on where it stood. Types are checked here, and rules by the worker. A payload that
     was encrypted at rest is `Encrypted`, and has to be decrypted before it is sent.
     """
-    if not isinstance(given, Mapping):
+    if type(given) is not dict and not isinstance(given, Mapping):
         raise NotPortable(f"a schedule is a JSON object, not {type(given).__name__}")
     if not _READ.issuperset(given):
         unknown = given.keys() - _READ
@@ -153,8 +153,11 @@ def _scalars(given: Mapping[str, Any]) -> dict[str, Any]:
     """The fields that are one value, and neither bytes nor a structure."""
     found: dict[str, Any] = {}
     for name, value in given.items():
-        if name in _PLAIN:
-            found[name] = _typed(name, value)
+        wanted = _TYPE_OF.get(name)
+        if wanted is not None:
+            if type(value) is not wanted:
+                raise NotPortable(f"{name} is {value!r:.80}, which is no {wanted.__name__}")
+            found[name] = value
         elif name in _INSTANTS:
             found[name] = _instant(name, value)
     return found
@@ -185,14 +188,6 @@ def _shown(name: str, value: bytes | None) -> dict[str, str]:
         return {f"{name}_base64": b64encode(value).decode()}
 
 
-def _typed(name: str, value: object) -> object:
-    """A value of the type that its field has; a number is no flag here, and no text."""
-    wanted = _TYPES[_FORM[name]]
-    if type(value) is not wanted:
-        raise NotPortable(f"{name} is {value!r:.80}, which is no {wanted.__name__}")
-    return value
-
-
 def _instant(name: str, value: object) -> int:
     """Epoch milliseconds of an instant, or of a number that is one."""
     if type(value) is int:
@@ -205,15 +200,15 @@ def _instant(name: str, value: object) -> int:
 
 def _bytes(name: str, given: Mapping[str, Any]) -> bytes | None:
     """The bytes of a field, from its text or its base64, and not from both."""
-    text, coded = given.get(f"{name}_text"), given.get(f"{name}_base64")
-    if text is not None and coded is not None:
-        raise NotPortable(f"{name}_text and {name}_base64 say the same in two ways: keep one")
+    text, coded = given.get(name + "_text"), given.get(name + "_base64")
     try:
-        if coded is not None:
+        if coded is None:
+            return None if text is None else str(text).encode()
+        if text is None:
             return b64decode(coded, validate=True)
-        return None if text is None else str(text).encode()
     except (NoBase64, TypeError, ValueError) as error:
         raise NotPortable(f"{name} cannot be read: {error}") from None
+    raise NotPortable(f"{name}_text and {name}_base64 say the same in two ways: keep one")
 
 
 def _payload(given: Mapping[str, Any], plain: bytes | None) -> bytes | None:
