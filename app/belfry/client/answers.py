@@ -43,7 +43,7 @@ LINGER_S: Final = 5.0
 # Longest poll, and so the longest time until a new caller is noticed.
 POLL_S: Final = 0.1
 # Records that are taken together at most; verdicts among them are handed out behind the last one.
-AT_ONCE: Final = 200
+AT_ONCE: Final = 1_000
 # If more ids are waited for, records are decoded without a search for each of them.
 MANY: Final = 60
 # Outcomes that answer a request; the others tell of occurrences, and may carry its id too.

@@ -82,8 +82,11 @@ class Verdict:
     @classmethod
     def from_quick(cls, quick: QuickVerdict, generation: int | None = None) -> Self:
         """The same of an event that was taken apart by hand."""
-        named = dict(zip(_QUICK, quick, strict=True))
-        return cls.made(**named, generation=generation)
+        found = cls.__new__(cls)
+        fields = found.__dict__
+        fields.update(zip(_QUICK, quick, strict=True))
+        fields["generation"] = generation
+        return found
 
     @classmethod
     def made(cls, **fields: Any) -> Self:

@@ -37,6 +37,8 @@ DURATION_EXAMPLES: Final = (
 )
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+# The same without a zone, whose text need not be cut off again.
+_NAIVE_EPOCH: Final = datetime(1970, 1, 1)  # noqa: DTZ001
 _MILLISECOND: Final = timedelta(milliseconds=1)
 _DIGITS: Final = re.compile(r"-?[0-9]{1,19}")
 _RFC3339: Final = re.compile(
@@ -149,10 +151,10 @@ def format_instant(ms: int) -> str:
     both back.
     """
     try:
-        instant = _EPOCH + ms * _MILLISECOND
+        instant = _NAIVE_EPOCH + timedelta(milliseconds=ms)
     except OverflowError:
         return str(ms)
-    return instant.isoformat(timespec="milliseconds").removesuffix("+00:00") + "Z"
+    return instant.isoformat(timespec="milliseconds") + "Z"
 
 
 def format_duration(ms: int) -> str:
