@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from belfry.client.portable import portable, request_fields
 from belfry.client.portable_lines import line_of
-from belfry.client.usual_lines import is_usual
+from belfry.client.requests import problem
+from belfry.client.usual_lines import is_usual, ready_of
 from belfry.schedules.fields import EMPTY
 from belfry.schedules.instants import format_instant, parse_instant
 from belfry.schedules.outcomes import Outcome
@@ -134,6 +135,7 @@ def test_a_line_is_that_of_the_general_way_and_can_be_read(
     assert line == orjson.dumps(portable(record)) + b"\n"
     usual = kind == "AT" and not (late or headers or (encrypted and payload))
     assert is_usual(line) == (usual and plain(tenant, schedule_id, key, payload))
+    check_ready(line)
     fields = request_fields(orjson.loads(line))
     assert (fields["schedule_id"], fields["key"], fields["payload"]) == (schedule_id, key, payload)
     assert fields["standing"]["next_at"] == nominal_ms
@@ -156,6 +158,9 @@ GOOD = orjson.dumps(
 ) + b"\n"  # fmt: skip
 
 
+READY = GOOD.replace(b'"jitter_ms":5,', b"")
+
+
 @given(place=st.integers(0, len(GOOD) - 1), put=st.sampled_from(GOOD + b"\\\x00\x7f\xff:9"))
 def test_a_line_that_is_good_by_its_form_can_be_restored(place: int, put: int) -> None:
     assert is_usual(GOOD)
@@ -163,6 +168,65 @@ def test_a_line_that_is_good_by_its_form_can_be_restored(place: int, put: int) -
     for line in (changed, GOOD[:place] + GOOD[place + 1 :]):
         if is_usual(line):
             assert request_fields(orjson.loads(line))["action"] == "CREATE"
+        check_ready(line)
+
+
+def check_ready(line: bytes) -> bool:
+    """Whether a line is ready; then it has the bytes of the other way, and passes all checks."""
+    ready = ready_of(line)
+    if ready is not None:
+        fields = {**request_fields(orjson.loads(line)), "request_id": "id"}
+        assert is_usual(line)
+        assert problem(fields, 1_000_000_000_000) is None
+        assert problem(fields, 4_000_000_000_000) is None
+        assert ready.body("id") == encode_request(fields)
+        assert (ready.tenant, ready.schedule_id) == (fields["tenant"], fields["schedule_id"])
+    return ready is not None
+
+
+@pytest.mark.parametrize(
+    ("now", "then"),
+    [
+        (b"", b""),
+        (b'"group":"g",', b""),
+        (b'"group":"g",', b'"event_type":"e","group":"g","key_text":"",'),
+        (b'"payload_text":"[]~!#",', b""),
+        (b'"occurrence":10', b'"occurrence":4294967294'),
+        (b"true", b"false"),
+        (b'"tenant":"t"', b'"tenant":"a.b-c_9"'),
+        (b'"schedule_id":"a"', b'"schedule_id":"' + b"x/ " * 85 + b'"'),
+    ],
+)
+def test_a_usual_line_is_ready(now: bytes, then: bytes) -> None:
+    line = READY.replace(now, then)
+    assert line != READY or now == then
+    assert check_ready(line)
+
+
+@pytest.mark.parametrize(
+    ("now", "then"),
+    [
+        (b'"tenant":"t"', b'"tenant":"a..b"'),
+        (b'"tenant":"t"', b'"tenant":""'),
+        (b'"schedule_id":"a"', b'"schedule_id":""'),
+        (b'"schedule_id":"a"', b'"schedule_id":"' + b"x" * 256 + b'"'),
+        (b'"group":"g"', b'"group":""'),
+        (b'"group":"g"', b'"event_type":"","group":"g"'),
+        (b"2030-01-31T23:59:59.999Z", b"2001-09-01T00:00:00.000Z"),
+        (b"2030-02-28T00:00:00.000Z", b"2001-09-01T00:00:00.000Z"),
+        (b"2030-01-31T23:59:59.999Z", b"2139-12-01T00:00:00.000Z"),
+        (b"2030-02-28T00:00:00.000Z", b"2139-12-01T00:00:00.000Z"),
+        (b'"occurrence":10', b'"occurrence":4294967295'),
+        (b'"version":1', b'"version":0'),
+        (b'"version":1', b'"version":4294967296'),
+        (b'"group":"g",', b'"jitter_ms":99999999999,"group":"g",'),
+    ],
+)
+def test_what_a_check_may_refuse_is_left_to_the_checks(now: bytes, then: bytes) -> None:
+    line = READY.replace(now, then)
+    assert line != READY
+    assert is_usual(line)
+    assert not check_ready(line)
 
 
 @pytest.mark.parametrize("instant", [b"2030-02-30T00:00:00.000Z", b"2030-01-31T24:00:01.000Z"])

@@ -41,6 +41,7 @@ from belfry.host.private_files import OWN_FILE
 
 if TYPE_CHECKING:
     from belfry.tenants.policy import TenantPolicy
+    from belfry.wire.quick_writing import Ready
 
 STDOUT: Final = "-"
 # Lines that are written at once.
@@ -190,13 +191,14 @@ def _joined(lines: Iterable[bytes]) -> Iterator[bytes]:
         yield some
 
 
-def _schedules(file: Path) -> Iterator[dict[str, Any]]:
+def _schedules(file: Path) -> Iterator[dict[str, Any] | Ready]:
     """The requests for the schedules of a backup, one after another."""
     from belfry.client.backup import read
+    from belfry.tenants.policy import TenantPolicy
 
     with _opened(file) as lines:
         for part in read(lines):
-            if isinstance(part, dict):
+            if not isinstance(part, TenantPolicy):
                 yield part
 
 

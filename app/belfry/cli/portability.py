@@ -40,6 +40,7 @@ from belfry.schedules.outcomes import Outcome
 if TYPE_CHECKING:
     from belfry.cli.shown import Printer
     from belfry.client.verdict import Verdict
+    from belfry.wire.quick_writing import Ready
 
 Of = Annotated[
     str | None,
@@ -103,30 +104,34 @@ def import_(session: Session, source: Source, *, timeout: OutcomesTimeout = None
 
 def create_all(
     session: Session,
-    requests: Iterable[dict[str, Any]],
+    requests: Iterable[dict[str, Any] | Ready],
     timeout_s: float,
     since_ms: int | None = None,
 ) -> int:
     """Create schedules, print what became of each, and count all; an exit code.
 
-    `requests` are fields of requests, read as they are written, so a large file needs no memory.
+    `requests` are fields of requests, or ready ones, read as they are written, so a large file
+    needs no memory.
     `timeout_s` is for the verdicts of one batch of them. Schedules that were cancelled since
     `since_ms` (epoch ms; None: that does not matter) are left. A refusal weighs more than a
     conflict. Raises `BelfryError` if Kafka or the workers do not answer: created schedules stay.
     """
+    from belfry.client.portable import names_of
+
     counts: Counter[str] = Counter()
     told = _Told(session.printer, counts)
     with session.client() as client, told:
         gone = {} if since_ms is None else client.cancelled_since(since_ms)
 
-        def wanted() -> Iterator[dict[str, Any]]:
+        def wanted() -> Iterator[dict[str, Any] | Ready]:
             """Requests of schedules that still count; those cancelled since are told at once."""
-            for fields in requests:
-                at_ms = gone.get((fields["tenant"], fields["schedule_id"]))
+            for each in requests:
+                name = names_of(each)
+                at_ms = gone.get(name)
                 if at_ms is None:
-                    yield fields
+                    yield each
                 else:
-                    told.tell(_cancelled(fields, at_ms))
+                    told.tell(_cancelled(name, at_ms))
 
         left = wanted() if gone else requests
         asked = session.printer.counted(decrypting(session, left), "schedules asked for")
@@ -212,15 +217,12 @@ def became(verdict: Verdict, now_ms: int) -> Became:
     return Became(REFUSED, f"{outcome} ({verdict.code}) {reason}", REFUSED)
 
 
-def _cancelled(fields: dict[str, Any], at_ms: int) -> Verdict:
+def _cancelled(name: tuple[str, str], at_ms: int) -> Verdict:
     """A verdict for a schedule that is not asked for, since it was cancelled after the backup."""
     from belfry.client.verdict import Verdict
 
     reason = f"It was cancelled since, at {format_instant(at_ms)}; --cancelled makes it again."
-    tenant, schedule_id = fields["tenant"], fields["schedule_id"]
-    return Verdict(
-        tenant, schedule_id, Outcome.CANCELLED, at_ms=at_ms, code="cancelled", reason=reason
-    )
+    return Verdict(*name, Outcome.CANCELLED, at_ms=at_ms, code="cancelled", reason=reason)
 
 
 def _opened(source: Path) -> IO[bytes]:
@@ -231,13 +233,17 @@ def _opened(source: Path) -> IO[bytes]:
         raise WrongUse(f"{source} cannot be read: {error.strerror}.") from None
 
 
-def _requests(lines: IO[bytes]) -> Iterator[dict[str, Any]]:
+def _requests(lines: IO[bytes]) -> Iterator[dict[str, Any] | Ready]:
     """The requests of an export, line by line; `WrongUse` names the first line that is not one."""
     import orjson
 
     from belfry.client.portable import NotPortable, request_fields
+    from belfry.client.usual_lines import ready_of
 
     for number, line in enumerate(lines, 1):
+        if (ready := ready_of(line)) is not None:
+            yield ready
+            continue
         if not line.strip():
             continue
         try:

@@ -12,23 +12,26 @@ not depend on the number of partitions.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeVar
 
 import orjson
 
 from belfry.client.errors import BelfryError
 from belfry.client.policy_fields import BadPolicy, policy_from
 from belfry.client.portable import NotPortable, request_fields
-from belfry.client.usual_lines import is_usual
+from belfry.client.usual_lines import is_usual, ready_of
 from belfry.schedules.instants import parse_instant
 from belfry.tenants.policy import TenantPolicy, problems
+from belfry.wire.quick_writing import Ready
 
 # It changes where a release that reads an older form could take a new one for it.
 FORMAT: Final = 1
 HEAD: Final = "belfry_backup"
-Part = TenantPolicy | dict[str, Any]
+# A schedule of the usual form comes as bytes that are ready to be sent.
+Part = TenantPolicy | dict[str, Any] | Ready
+R = TypeVar("R")
 
 
 class BadBackup(BelfryError, ValueError):
@@ -77,27 +80,32 @@ class Held(NamedTuple):
     counts: BackupCounts
 
 
-def read(lines: Iterable[bytes], unread: dict[str, Any] | None = None) -> Iterator[Part]:
+def read(lines: Iterable[bytes]) -> Iterator[Part]:
     """Policies and the requests (action CREATE) of a backup; raises `BadBackup`, at its end too.
 
-    So write only after `read` has come to its end once: `checked` does that. With `unread` given,
-    it stands for each schedule whose line is known to be good without being read.
+    So write only after `read` has come to its end once: `checked` does that.
     """
+    return _read(lines, ready_of)
+
+
+def _read(lines: Iterable[bytes], usual: Callable[[bytes], R | None]) -> Iterator[Part | R]:
+    """The same; `usual` may make something else of a schedule's line, without reading it."""
     numbered = iter(enumerate(lines, 1))
     _check_head(next(numbered, (1, b""))[1])
     policies, number, end = 0, 1, None
     for number, line in numbered:
         if end is not None:
             raise BadBackup(f"Line {number} comes after the end that line {number - 1} tells.")
-        if unread is not None and is_usual(line):
-            yield unread
+        quick = usual(line)
+        if quick is not None:
+            yield quick
             continue
         given = _parsed(number, line)
         if "end" in given:
             end = given["end"]
             continue
         part = _part(number, given)
-        policies += type(part) is not dict
+        policies += isinstance(part, TenantPolicy)
         yield part
     # Neither the first line nor the closing one is a schedule.
     found = BackupCounts(policies, number - 1 - policies - (end is not None))
@@ -134,11 +142,11 @@ def checked(lines: Iterable[bytes]) -> Held:
     """The policies of a backup, and how much it holds; raises `BadBackup` for any bad line."""
     policies: list[TenantPolicy] = []
     schedules = 0
-    for part in read(lines, unread={}):
-        if type(part) is dict:
-            schedules += 1
-        elif isinstance(part, TenantPolicy):
+    for part in _read(lines, lambda line: is_usual(line) or None):
+        if isinstance(part, TenantPolicy):
             policies.append(part)
+        else:
+            schedules += 1
     return Held(policies, BackupCounts(len(policies), schedules))
 
 

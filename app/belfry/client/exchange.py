@@ -31,9 +31,11 @@ from belfry.client.acknowledged import HandedOver
 from belfry.client.answers import Answers, VerdictWait
 from belfry.client.asking import rejected
 from belfry.client.errors import NoVerdict, refusal
+from belfry.client.portable import names_of
 from belfry.client.requests import problem, request
 from belfry.client.verdict import Verdict
 from belfry.client.writing import RequestWriter
+from belfry.wire.quick_writing import Ready
 
 # Seconds that a verdict is waited for unless the caller says otherwise.
 TIMEOUT_S: Final = 10.0
@@ -80,12 +82,15 @@ class Exchange:
             raise refused
         return verdict
 
-    def ask_all(self, all_fields: Iterable[dict[str, Any]], timeout_s: float) -> Iterator[Verdict]:
+    def ask_all(
+        self, all_fields: Iterable[dict[str, Any] | Ready], timeout_s: float
+    ) -> Iterator[Verdict]:
         """The verdicts on whole requests, in their order, with thousands under way.
 
-        A refusal is a verdict like any other here. `timeout_s` is for each `TOGETHER` of them, from
-        the verdict before it; without a verdict in time it raises `NoVerdict`. If `all_fields`
-        raises an error, or a write does, the verdicts on requests that were written come first.
+        No check here looks at a ready request. A refusal is a verdict like any other here.
+        `timeout_s` is for each `TOGETHER` of them, from the verdict before it; without a verdict in
+        time it raises `NoVerdict`. If `all_fields` raises an error, or a write does, the verdicts
+        on requests that were written come first.
         """
         under_way: deque[_Batch] = deque()
         batches = _UntilFailure(self._begun(all_fields))
@@ -102,7 +107,7 @@ class Exchange:
         if batches.error is not None:
             raise batches.error
 
-    def _begun(self, all_fields: Iterable[dict[str, Any]]) -> Iterator[_Batch]:
+    def _begun(self, all_fields: Iterable[dict[str, Any] | Ready]) -> Iterator[_Batch]:
         """Requests of which each batch is handed over as it is asked for.
 
         The one before it has reached Kafka by then. It ends behind a batch of which a write failed;
@@ -119,7 +124,7 @@ class Exchange:
                     return
             before = batch.handed
 
-    def _begin(self, some: list[dict[str, Any]]) -> _Batch:
+    def _begin(self, some: list[dict[str, Any] | Ready]) -> _Batch:
         """Hand some requests over together.
 
         Each wait is begun before the first write, so no verdict is missed.
@@ -133,7 +138,7 @@ class Exchange:
         with ExitStack() as waits:
             if not to_write:
                 return _Batch(judged, None, [], waits)
-            ids = [fields["request_id"] for fields, _ in to_write]
+            ids = [sent.request_id or "" for _, sent in to_write]
             awaited = waits.enter_context(self._answers.expecting_all(ids))
             return _Batch(judged, self._writer.hand_over(to_write), awaited, waits.pop_all())
 
@@ -180,21 +185,24 @@ class _UntilFailure:
             self.error = error
 
 
-def _judged(some: list[dict[str, Any]]) -> list[Verdict]:
+def _judged(some: list[dict[str, Any] | Ready]) -> list[Verdict]:
     """The judgement on each request before it is written: a refusal, or its id."""
     now_ms = int(time() * 1000)
     # New ids each time: a repeat has to get the present state, not the answer of before.
+    size = 2 * _ID_BYTES
     ids = urandom(_ID_BYTES * len(some)).hex()
     found: list[Verdict] = []
-    for number, fields in enumerate(some):
-        at = 2 * _ID_BYTES * number
-        request_id = fields["request_id"] = ids[at : at + 2 * _ID_BYTES]
+    for number, asked in enumerate(some):
+        tenant, schedule_id = names_of(asked)
         sent = Verdict.made(
-            tenant=fields["tenant"], schedule_id=fields["schedule_id"], outcome=None,
-            request_id=request_id,
+            tenant=tenant, schedule_id=schedule_id, outcome=None,
+            request_id=ids[number * size : (number + 1) * size],
         )  # fmt: skip
-        wrong = problem(fields, now_ms)
-        found.append(sent if wrong is None else rejected(sent, wrong).verdict)
+        if isinstance(asked, dict):
+            asked["request_id"] = sent.request_id
+            wrong = problem(asked, now_ms)
+            sent = sent if wrong is None else rejected(sent, wrong).verdict
+        found.append(sent)
     return found
 
 

@@ -23,7 +23,7 @@ from base64 import b64decode, b64encode
 from binascii import Error as NoBase64
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from belfry.client.errors import BelfryError
 from belfry.schedules.field import Form
@@ -35,6 +35,7 @@ from belfry.schedules.triggers.registry import kind_at_rest
 from belfry.store.layout.pending import Away, Encrypted, decode_headers, decode_pending
 from belfry.store.layout.pending_bytes import paused
 from belfry.store.readable import UNREADABLE
+from belfry.wire.quick_writing import Ready
 
 # The form of each field that a schedule keeps, by its name.
 _FORM: Final = {name: field.form for name, field in FIELDS.items() if name not in OF_ONE_REQUEST}
@@ -57,6 +58,7 @@ _CREATE: Final = {**EMPTY, "action": "CREATE"}
 _STANDING: Final = {"next_at", "occurrence", "version", "paused"}
 # Most schedules say the same instant twice: when they are due, and where they stand.
 _parsed: Final = lru_cache(maxsize=16)(parse_instant)
+R = TypeVar("R", bound="dict[str, Any] | Ready")
 
 
 class NotPortable(ValueError):
@@ -163,14 +165,22 @@ def _scalars(given: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
-def sendable(fields: dict[str, Any]) -> dict[str, Any]:
+def sendable(request: R) -> R:
     """The same request; raises `BelfryError` where its payload is still encrypted."""
-    if type(fields.get("payload")) is Encrypted:
+    if isinstance(request, dict) and type(request.get("payload")) is Encrypted:
+        tenant, schedule_id = names_of(request)
         raise BelfryError(
-            f"The payload of {fields['tenant']}/{fields['schedule_id']} is encrypted: decrypt it"
-            " before, as `belfry restore` and `belfry schedule import` do."
+            f"The payload of {tenant}/{schedule_id} is encrypted: decrypt it before, as `belfry"
+            " restore` and `belfry schedule import` do."
         )
-    return fields
+    return request
+
+
+def names_of(request: dict[str, Any] | Ready) -> tuple[str, str]:
+    """Tenant and schedule id of a request in either form."""
+    if isinstance(request, dict):
+        return request["tenant"], request["schedule_id"]
+    return request.tenant, request.schedule_id
 
 
 def _moment(ms: int | None) -> str | None:

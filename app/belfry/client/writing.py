@@ -29,7 +29,7 @@ from belfry.client.verdict import Verdict
 from belfry.schedules.outcomes import Outcome
 from belfry.wire import framing
 from belfry.wire.claims import signature
-from belfry.wire.quick_writing import NAME, encode_request
+from belfry.wire.quick_writing import NAME, Ready, encode_request
 from belfry.wire.record import SIGNATURE
 
 if TYPE_CHECKING:
@@ -87,7 +87,9 @@ class RequestWriter:
         """
         return self.write_all([(fields, sent)])[0]
 
-    def write_all(self, requests: Sequence[tuple[dict[str, Any], Verdict]]) -> list[Verdict]:
+    def write_all(
+        self, requests: Sequence[tuple[dict[str, Any] | Ready, Verdict]]
+    ) -> list[Verdict]:
         """Write some requests, in their order; returns where they lie.
 
         Raises for the first that was not written; others of them may have been.
@@ -98,7 +100,7 @@ class RequestWriter:
         self._wait(handed, handed.flushed)
         return self.placed(handed)
 
-    def hand_over(self, requests: Sequence[tuple[dict[str, Any], Verdict]]) -> HandedOver:
+    def hand_over(self, requests: Sequence[tuple[dict[str, Any] | Ready, Verdict]]) -> HandedOver:
         """Begin to write some requests, in their order, without a wait for Kafka.
 
         There has to be one. Raises for the first that the producer does not take; it has those
@@ -209,10 +211,12 @@ class RequestWriter:
         )
 
 
-def _encoded(fields: dict[str, Any], sent: Verdict) -> bytes:
+def _encoded(request: dict[str, Any] | Ready, sent: Verdict) -> bytes:
     """A request as Avro without a prefix; raises `Rejected` where it cannot be."""
+    if not isinstance(request, dict):
+        return request.body(sent.request_id or "")
     try:
-        return encode_request(fields)
+        return encode_request(request)
     except (ValueError, OverflowError) as error:
         # Half a character, or a number of more than 64 bits.
         reason = f"A field cannot be written as Avro: {error}."

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from operator import itemgetter
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from belfry.schedules.fields import EMPTY
 from belfry.wire import catalogue
@@ -43,6 +43,65 @@ def encode_request(fields: dict[str, Any]) -> bytes:
     except (_Unusual, KeyError, UnicodeEncodeError):
         pass  # fastavro finds the words for a value that is none.
     return catalogue.encode(NAME, fields)
+
+
+class Standing(NamedTuple):
+    """Where a schedule stood when it was exported; `next_at_ms` is epoch ms."""
+
+    next_at_ms: int
+    occurrence: int
+    version: int
+    paused: bool
+
+
+class Ready(NamedTuple):
+    """A request that is written already, but for its id."""
+
+    tenant: str
+    schedule_id: str
+    before_id: bytes
+    after_id: bytes
+
+    def body(self, request_id: str) -> bytes:
+        """The body of the request with this id."""
+        return b"".join((self.before_id, _SOME, avro_string(request_id), self.after_id))
+
+
+def ready_request(
+    tenant: bytes,
+    schedule_id: bytes,
+    at_ms: int,
+    texts: tuple[bytes | None, bytes | None, bytes | None, bytes | None],
+    standing: Standing,
+) -> Ready:
+    """A CREATE of one instant (epoch ms); `texts` are type, group, key and payload.
+
+    Names are UTF-8. Nothing is checked.
+    """
+    next_at_ms, occurrence, version, paused = standing
+    event_type, group, key, payload = texts
+    before = b"".join(
+        (
+            _sized(tenant), _sized(schedule_id), _CREATE_AT, avro_long(at_ms), _BEHIND_AT,
+            _maybe_sized(event_type), _maybe_sized(group), _maybe_sized(key),
+            _maybe_sized(payload), _BEFORE_ID,
+        )
+    )  # fmt: skip
+    after = b"".join(
+        (
+            _BEHIND_ID, avro_long(next_at_ms), avro_long(occurrence), avro_long(version),
+            _FALSE_TRUE[paused], _END,
+        )
+    )  # fmt: skip
+    return Ready(tenant.decode(), schedule_id.decode(), before, after)
+
+
+def _sized(text: bytes) -> bytes:
+    return avro_long(len(text)) + text
+
+
+def _maybe_sized(text: bytes | None) -> bytes:
+    return _NULL if text is None else _SOME + avro_long(len(text)) + text
 
 
 def _usual(fields: dict[str, Any]) -> bytes:
@@ -146,3 +205,10 @@ def _plan() -> tuple[tuple[str, Callable[[Any], bytes], bytes], ...]:
 
 
 _PLAN: Final = _plan()
+_ZEROS: Final = {name: zeros for name, _, zeros in _PLAN}
+# The parts of a ready request between its values.
+_CREATE_AT: Final = _WRITERS["action"]("CREATE") + _WRITERS["kind"]("AT") + _SOME
+_BEHIND_AT: Final = _NULL + _ZEROS["delay_ms"]
+_BEFORE_ID: Final = _NULL + _ZEROS["headers"]
+_BEHIND_ID: Final = _ZEROS["request_id"] + _SOME
+_END: Final = _ZEROS["standing"]
