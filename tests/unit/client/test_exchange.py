@@ -12,9 +12,10 @@ import pytest
 from belfry.client import exchange
 from belfry.client.errors import MissingTopic, NoVerdict, Unavailable
 from belfry.client.exchange import AHEAD, TOGETHER, Exchange
-from belfry.client.portable import request_fields
+from belfry.client.portable import names_of, request_fields
 from belfry.client.verdict import Verdict
 from belfry.schedules.outcomes import Outcome
+from belfry.wire.quick_writing import Ready
 
 MANY = TOGETHER * AHEAD
 
@@ -161,6 +162,18 @@ def test_a_verdict_that_does_not_come_ends_all_waits() -> None:
         names(each for each in _kept(ask(kafka, iter(range(2 * MANY))), found))
     assert found[-1] == "s12"
     assert not kafka.waited_for
+
+
+def test_ready_requests_and_others_have_an_id_each_and_come_in_order() -> None:
+    kafka = Kafka()
+    exchanged = Exchange(kafka, kafka)  # type: ignore[arg-type]
+    mixed = [Ready("demo", f"r{n}", b"", b"") if n % 2 else asked(n) for n in range(1, 9)]
+    found = list(exchanged.ask_all(mixed, 1.0))
+    assert [each.schedule_id for each in found] == [names_of(each)[1] for each in mixed]
+    ids = [sent.request_id or "" for sent in kafka.batches[0].sent]
+    assert len(set(ids)) == len(ids) == 8
+    assert {len(each) for each in ids} == {32}
+    assert [each["request_id"] for each in mixed if isinstance(each, dict)] == ids[1::2]
 
 
 def test_a_batch_of_refusals_writes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
