@@ -81,7 +81,10 @@ def test_a_request_has_the_bytes_of_the_general_writer(
         {"tenant": None},
         {"tenant": "\ud800"},
         {"action": "CREAT"},
+        {"kind": ["AT"]},
         {"headers": [{"name": 5, "value": None}]},
+        {"headers": [("a", b"b")]},
+        {"headers": [None]},
         {"standing": {"next_at": 5, "occurrence": 2**64, "version": 1, "paused": False}},
     ],
 )
@@ -324,6 +327,8 @@ def test_an_instant_as_it_is_shown_is_read_back(at_ms: int) -> None:
         "2026-12-01T09:00:00,000Z",
         "2026-12-01T09:00:000000Z",
         "2026-12-01T0900:00.0000Z",
+        "9999-12-31T23:Z\x00:59.566Z",
+        "9599-01-01T23Z\x000:99.679Z",
         "２026-12-01T09:00:00.000Z",
     ],
 )

@@ -64,8 +64,8 @@ class HandedOver:
 
     @property
     def failed(self) -> bool:
-        """Whether one of them is known not to be written."""
-        return self._failed
+        """Whether one of them is not known to be written, once they were waited for."""
+        return self._failed or len(self._told) < len(self.places)
 
     def flushed(self, cluster: Cluster, timeout_s: float) -> None:
         """Have them sent at once, and wait until all were told of; raises KafkaException.

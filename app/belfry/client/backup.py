@@ -49,7 +49,7 @@ class Written:
     """The lines of a backup; `head` names its source.
 
     They are made one by one, so a backup of any size needs no memory. `schedules` are lines of an
-    export, as `portable_lines` makes them. `held` counts the lines that were made so far.
+    export, as `portable_lines` makes them. `held` counts the lines once all were made.
     """
 
     def __init__(
@@ -61,12 +61,14 @@ class Written:
         self.held = BackupCounts()
 
     def __iter__(self) -> Iterator[bytes]:
-        """All lines, once."""
+        """All lines, once; raises `BadBackup` for a policy that a restore would refuse."""
         yield orjson.dumps({HEAD: FORMAT, **self._head}) + b"\n"
         told = waiting = 0
-        for policy in self._policies:
-            yield orjson.dumps({"policy": _short(policy)}) + b"\n"
-            told += 1
+        for told, policy in enumerate(self._policies, 1):
+            line = orjson.dumps({"policy": _short(policy)}) + b"\n"
+            # Any other writer may have put it into the topic.
+            _part(told + 1, _parsed(told + 1, line))
+            yield line
         for waiting, schedule in enumerate(self._schedules, 1):  # noqa: B007  # the last one counts
             yield schedule
         self.held = BackupCounts(told, waiting)

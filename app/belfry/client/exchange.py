@@ -42,6 +42,8 @@ TIMEOUT_S: Final = 10.0
 # Requests of an import that are written together, and how many such batches are under way.
 TOGETHER: Final = 1_000
 AHEAD: Final = 10
+# A batch of more bytes than this has to reach Kafka before another one is handed over.
+HEAVY_BYTES: Final = 4_000_000
 # Random bytes of the ids that an import gives, as many as a UUID has.
 _ID_BYTES: Final = 16
 
@@ -110,8 +112,9 @@ class Exchange:
     def _begun(self, all_fields: Iterable[dict[str, Any] | Ready]) -> Iterator[_Batch]:
         """Requests of which each batch is handed over as it is asked for.
 
-        The one before it has reached Kafka by then. It ends behind a batch of which a write failed;
-        that batch's own verdicts tell of the failure.
+        The one but last has reached Kafka by then, and a heavy one before as well: two of them may
+        be more than the producer holds, or than a slow line carries in time. It raises where a
+        write failed, and that batch's own verdicts do so too.
         """
         requests_left = iter(all_fields)
         before: HandedOver | None = None
@@ -119,10 +122,16 @@ class Exchange:
             batch = self._begin(some)
             yield batch
             if before is not None:
-                self._writer.hear(before)
-                if before.failed:
-                    return
+                self._hear(before)
             before = batch.handed
+            if before is not None and sum(before.sizes) > HEAVY_BYTES:
+                self._hear(before)
+
+    def _hear(self, handed: HandedOver) -> None:
+        """Wait for what Kafka says; raises for the first that is not known to be written."""
+        self._writer.hear(handed)
+        if handed.failed:
+            self._writer.placed(handed)
 
     def _begin(self, some: list[dict[str, Any] | Ready]) -> _Batch:
         """Hand some requests over together.

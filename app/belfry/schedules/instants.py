@@ -25,7 +25,6 @@ from math import ceil
 from typing import Final
 
 MAX_TEXT: Final = 64
-_SHOWN_SIZE: Final = len("2026-12-01T09:00:00.000Z")
 INSTANT_EXAMPLES: Final = (
     "an RFC 3339 date and time with its offset, such as 2026-12-01T09:00:00Z or"
     " 2026-12-01T10:00:00.250+01:00, or epoch milliseconds, such as 1796115600000"
@@ -41,6 +40,10 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _NAIVE_EPOCH: Final = datetime(1970, 1, 1)  # noqa: DTZ001
 _MILLISECOND: Final = timedelta(milliseconds=1)
 _DIGITS: Final = re.compile(r"-?[0-9]{1,19}")
+# `fromisoformat` alone takes more than this, such as a zero byte amid the time of day.
+_SHOWN: Final = re.compile(
+    r"[0-9]{4}-[0-9]{2}-[0-9]{2}T(?:[01][0-9]|2[0-3]):[0-9]{2}:[0-9]{2}\.[0-9]{3}Z"
+)
 _RFC3339: Final = re.compile(
     r"([0-9]{4}-[0-9]{2}-[0-9]{2})[Tt ]([0-9]{2}:[0-9]{2}(?::[0-9]{2})?)(\.[0-9]{1,30})?"
     r"(Z|z|[+-][0-9]{2}:[0-9]{2})?"
@@ -65,11 +68,10 @@ def parse_instant(text: str) -> int:
 
     Whether belfry takes such an instant is another question: see `instant_bounds.instant_problem`.
     """
-    if len(text) == _SHOWN_SIZE and text[4:8:3] == "--" and text[10::13] == "TZ":
-        # As `format_instant` writes it, at a quarter of the cost: files hold a million of them.
+    if _SHOWN.fullmatch(text):
+        # As `format_instant` writes it, at a third of the cost: files hold a million of them.
         try:
-            if text[19] == ".":
-                return (datetime.fromisoformat(text) - _EPOCH) // _MILLISECOND
+            return (datetime.fromisoformat(text) - _EPOCH) // _MILLISECOND
         except ValueError:
             pass  # What is wrong is told below.
     given = text.strip()

@@ -40,7 +40,7 @@ def encode_request(fields: dict[str, Any]) -> bytes:
     try:
         if _others_of(fields) == _NOTHING:
             return _usual(fields)
-    except (_Unusual, KeyError, UnicodeEncodeError):
+    except (_Unusual, KeyError, TypeError, UnicodeEncodeError):
         pass  # fastavro finds the words for a value that is none.
     return catalogue.encode(NAME, fields)
 

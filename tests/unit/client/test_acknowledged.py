@@ -77,6 +77,6 @@ def test_what_is_never_told_of_counts_as_not_written(
     some, producer = handed()
     del producer.tells[1:]
     getattr(some, way)(Cluster("nowhere:1"), 0.01)
-    assert not some.failed
+    assert some.failed
     with pytest.raises(Unavailable, match="has not confirmed the request on t/a"):
         RequestWriter(Cluster("nowhere:1"), "s", None).placed(some)

@@ -48,6 +48,12 @@ def test_what_was_written_is_counted(policies: tuple[TenantPolicy, ...], schedul
     assert held == backup.held == BackupCounts(len(policies), schedules)
 
 
+def test_a_policy_that_a_restore_would_refuse_is_not_written() -> None:
+    wrong = TenantPolicy("demo", spread=-1)
+    with pytest.raises(BadBackup, match="Line 3 cannot be restored"):
+        lines(SCHEDULE, policies=(POLICY, wrong))
+
+
 @pytest.mark.parametrize("kept", [1, 2, 3])
 def test_one_that_was_cut_off_is_noticed(kept: int) -> None:
     with pytest.raises(BadBackup, match="was cut off"):

@@ -11,13 +11,15 @@ import pytest
 
 from belfry.client import exchange
 from belfry.client.errors import MissingTopic, NoVerdict, Unavailable
-from belfry.client.exchange import AHEAD, TOGETHER, Exchange
+from belfry.client.exchange import AHEAD, HEAVY_BYTES, TOGETHER, Exchange
 from belfry.client.portable import names_of, request_fields
 from belfry.client.verdict import Verdict
 from belfry.schedules.outcomes import Outcome
 from belfry.wire.quick_writing import Ready
 
 MANY = TOGETHER * AHEAD
+# Bytes of a request that make no batch heavy.
+SIZE = HEAVY_BYTES // TOGETHER
 
 
 class Kafka:
@@ -31,6 +33,8 @@ class Kafka:
     ) -> None:
         self.written: list[str] = []
         self.batches: list[Batch] = []
+        # For each batch, whether Kafka had all others by then.
+        self.alone: list[bool] = []
         self.waited_for: set[str] = set()
         self.first_wait: int | None = None
         self._refuses, self._loses, self._dumb = refuses, loses, dumb
@@ -44,6 +48,7 @@ class Kafka:
             raise MissingTopic("no such topic")
         assert {sent.request_id for _, sent in requests} <= self.waited_for
         assert all(each.heard for each in self.batches[:-1]), "one batch is on its way at most"
+        self.alone.append(all(each.heard for each in self.batches))
         self.batches.append(Batch([sent for _, sent in requests]))
         self.written += [sent.schedule_id for _, sent in requests]
         return self.batches[-1]
@@ -81,6 +86,7 @@ class Batch:
     def __init__(self, sent: list[Verdict]) -> None:
         self.sent = sent
         self.heard = self.failed = False
+        self.sizes = [SIZE] * len(sent)
 
 
 def asked(number: int) -> dict[str, Any]:
@@ -144,6 +150,22 @@ def test_a_write_that_was_lost_ends_the_writing_and_comes_behind_the_verdicts() 
     assert len(found) == 2 * TOGETHER
     assert len(kafka.batches) == 4, "one was on its way when the loss was heard of"
     assert not kafka.waited_for
+
+
+def test_a_heavy_batch_has_reached_kafka_before_the_next_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(exchange, "HEAVY_BYTES", 1_000)
+    kafka = Kafka()
+    for verdict in ask(kafka, iter(range(MANY))):
+        assert verdict.outcome
+    assert kafka.alone == [True] * AHEAD
+
+
+def test_a_light_batch_is_on_its_way_while_the_next_one_is_made() -> None:
+    kafka = Kafka()
+    assert len(list(ask(kafka, iter(range(MANY))))) == MANY
+    assert kafka.alone == [True] + [False] * (AHEAD - 1)
 
 
 def test_a_caller_that_ends_early_leaves_no_wait_behind() -> None:
