@@ -131,7 +131,7 @@ class Exchange:
         """Wait for what Kafka says; raises for the first that is not known to be written."""
         self._writer.hear(handed)
         if handed.failed:
-            self._writer.placed(handed)
+            deque(self._writer.placed(handed), 0)
 
     def _begin(self, some: list[dict[str, Any] | Ready]) -> _Batch:
         """Hand some requests over together.
@@ -152,9 +152,12 @@ class Exchange:
             return _Batch(judged, self._writer.hand_over(to_write), awaited, waits.pop_all())
 
     def _verdicts(self, batch: _Batch, timeout_s: float) -> Iterator[Verdict]:
-        """The verdicts on a batch, in their order; `NoVerdict` if one does not come in time."""
+        """The verdicts on a batch, in their order; `NoVerdict` if one does not come in time.
+
+        It raises at the first of which the write failed.
+        """
         with batch.waits:
-            placed: list[Verdict] = []
+            placed: Iterator[Verdict] = iter(())
             if batch.handed is not None:
                 self._writer.hear(batch.handed)
                 placed = self._writer.placed(batch.handed)

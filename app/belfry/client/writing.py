@@ -14,7 +14,7 @@ another one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Final, TypedDict, Unpack
@@ -98,7 +98,7 @@ class RequestWriter:
             return []
         handed = self.hand_over(requests)
         self._wait(handed, handed.flushed)
-        return self.placed(handed)
+        return list(self.placed(handed))
 
     def hand_over(self, requests: Sequence[tuple[dict[str, Any] | Ready, Verdict]]) -> HandedOver:
         """Begin to write some requests, in their order, without a wait for Kafka.
@@ -128,9 +128,9 @@ class RequestWriter:
         """
         self._wait(handed, handed.heard)
 
-    def placed(self, handed: HandedOver) -> list[Verdict]:
-        """Where requests lie that were heard of; raises for the first that was not written."""
-        return list(map(self._placed, handed.sent, handed.sizes, handed.places))
+    def placed(self, handed: HandedOver) -> Iterator[Verdict]:
+        """Where requests lie that were heard of; raises at the first that was not written."""
+        return map(self._placed, handed.sent, handed.sizes, handed.places)
 
     def _wait(self, handed: HandedOver, wait: Callable[[Cluster, float], None]) -> None:
         """Wait for results; a producer that cannot write any more is given up."""

@@ -55,7 +55,7 @@ def test_each_request_has_its_own_place() -> None:
     assert producer.polls == 3, "and not one more"
     assert some.places == [Place(None, "s", number, 7 + number) for number in range(3)]
     assert not some.failed
-    placed = RequestWriter(Cluster("nowhere:1"), "s", None).placed(some)
+    placed = list(RequestWriter(Cluster("nowhere:1"), "s", None).placed(some))
     assert [(each.schedule_id, each.source_topic, each.source_offset) for each in placed] == [
         ("a", "s", 7), ("b", "s", 8), ("c", "s", 9)
     ]  # fmt: skip
@@ -66,7 +66,7 @@ def test_one_that_failed_is_known_before_anybody_asks_where_it_lies() -> None:
     some.heard(Cluster("nowhere:1"), 5.0)
     assert some.failed
     with pytest.raises(Unavailable, match="t/b"):
-        RequestWriter(Cluster("nowhere:1"), "s", None).placed(some)
+        list(RequestWriter(Cluster("nowhere:1"), "s", None).placed(some))
 
 
 @pytest.mark.parametrize("way", ["heard", "flushed"])
@@ -79,4 +79,4 @@ def test_what_is_never_told_of_counts_as_not_written(
     getattr(some, way)(Cluster("nowhere:1"), 0.01)
     assert some.failed
     with pytest.raises(Unavailable, match="has not confirmed the request on t/a"):
-        RequestWriter(Cluster("nowhere:1"), "s", None).placed(some)
+        list(RequestWriter(Cluster("nowhere:1"), "s", None).placed(some))
