@@ -144,6 +144,18 @@ def test_a_line_is_that_of_the_general_way_and_can_be_read(
     assert fields["standing"]["next_at"] == nominal_ms
 
 
+@pytest.mark.parametrize("paused", [False, True])
+def test_a_line_says_whether_the_schedule_is_paused(*, paused: bool) -> None:
+    row = Pending(
+        9, 9, 1, 2, 3, 1, 0, KINDS.index("AT"), 9, 0, b"t", b"a", b"", b"", None,
+        encode_headers([]), encode_rule(Rule("AT")), None,
+    )  # fmt: skip
+    record = encode_pending(row, PAUSED if paused else 0)
+    line = line_of(record)
+    assert orjson.loads(line)["standing"]["paused"] is paused
+    assert line == orjson.dumps(portable(record)) + b"\n"
+
+
 def plain(*texts: str | bytes | None) -> bool:
     """Whether texts are printable ASCII that JSON writes as it is."""
     coded = (each.encode() if isinstance(each, str) else each or b"" for each in texts)

@@ -14,6 +14,9 @@ from belfry.client.errors import Unavailable
 from belfry.client.kafka import Cluster
 from belfry.client.verdict import Verdict
 from belfry.client.writing import RequestWriter
+from belfry.wire.claims import signature
+from belfry.wire.quick_writing import Ready
+from belfry.wire.record import SIGNATURE
 
 SENT = [Verdict("t", name, None, name) for name in "abc"]
 LOST = KafkaError(KafkaError._MSG_TIMED_OUT)
@@ -80,3 +83,19 @@ def test_what_is_never_told_of_counts_as_not_written(
     assert some.failed
     with pytest.raises(Unavailable, match="has not confirmed the request on t/a"):
         list(RequestWriter(Cluster("nowhere:1"), "s", None).placed(some))
+
+
+def test_a_ready_request_is_signed_as_others_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster, produced = Cluster("nowhere:1"), list[dict[str, Any]]()
+
+    class Producing:
+        def produce(self, topic: str, value: bytes, key: bytes, **how: Any) -> None:
+            produced.append({"topic": topic, "value": value, "key": key, **how})
+
+    monkeypatch.setattr(cluster, "producer", Producing)
+    monkeypatch.setattr(cluster, "partitions", lambda *_: [0])
+    writer = RequestWriter(cluster, "s", None, secrets={"t": b"secret"})
+    writer.hand_over([(Ready("t", "a", b"", b""), SENT[0])])
+    (record,) = produced
+    signed = signature(b"secret", "t", record["key"], record["value"], None)
+    assert record["headers"] == [(SIGNATURE, signed)]

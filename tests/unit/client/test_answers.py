@@ -103,6 +103,18 @@ def test_while_many_wait_each_record_is_decoded_and_goes_to_its_own_wait() -> No
     assert not answers._waiting
 
 
+def test_what_comes_with_a_record_is_taken_with_it() -> None:
+    answers, _ = answers_of({}, {"request_id": "q"})
+    consumer = MagicMock()
+    consumer.poll.side_effect = [None, Message(value=b"..r.."), None]
+    consumer.consume.return_value = [Message(value=b"..q..")]
+
+    with answers.expecting_all(["r", "q"]) as waits:
+        answers._wanted = MagicMock(side_effect=[True, True, True, False])  # type: ignore[method-assign]
+        answers._run(consumer)
+        assert all(each.within(0, SENT) for each in waits)
+
+
 @pytest.mark.parametrize("outcome", [Outcome.ACCEPTED, Outcome.CONFLICT, Outcome.FIRED])
 @pytest.mark.parametrize("code", [None, "exists"])
 def test_verdicts_are_the_same_by_hand_and_by_the_decoder(
