@@ -401,6 +401,10 @@ bench-tenants: install ## Measure what tenants do to each other; CROWD and POLIC
 bench-restoring: install ## Measure how long a worker without local state takes; PENDING, ROUNDS.
 	@benchmarks/restoring.sh
 
+.PHONY: bench-backups
+bench-backups: install ## Measure `belfry backup` and `belfry restore`; SCHEDULES, ROUNDS, and TREE, another checkout that is measured in turn.
+	@benchmarks/backups.sh
+
 .PHONY: bench-webhooks
 bench-webhooks: install ## Measure webhooks, and what hosts that hang do to others; POSTS, TARGETS.
 	@benchmarks/webhooks.sh

@@ -23,6 +23,8 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterable, Iterator
+from hashlib import blake2b, file_digest
+from itertools import islice
 from pathlib import Path
 from time import sleep, time
 from typing import TYPE_CHECKING, Annotated, Any, Final
@@ -39,8 +41,11 @@ from belfry.host.private_files import OWN_FILE
 
 if TYPE_CHECKING:
     from belfry.tenants.policy import TenantPolicy
+    from belfry.wire.quick_writing import Ready
 
 STDOUT: Final = "-"
+# Lines that are written at once.
+TOGETHER: Final = 1_000
 # Workers follow the topic of policies, which are in effect within two seconds.
 IN_EFFECT_S: Final = 3.0
 
@@ -73,9 +78,9 @@ def backup(session: Session, file: Target) -> None:
 
     belfry backup belfry.jsonl
     """
-    from belfry.client.backup import count, written
+    from belfry.client.backup import Written
     from belfry.client.export import waiting_records
-    from belfry.client.portable import portable
+    from belfry.client.portable_lines import line_of
     from belfry.schedules.instants import format_instant
 
     settings = session.settings
@@ -89,15 +94,14 @@ def backup(session: Session, file: Target) -> None:
         "topic_prefix": settings.cluster.topic_prefix,
         "taken_at": format_instant(int(time() * 1000)),
     }
-    told = session.printer.counted(map(portable, whole(session, records)), "schedules written")
-    lines = written(head, kafka_policies(session).all().values(), told)
+    told = session.printer.counted(map(line_of, whole(session, records)), "schedules written")
+    lines = Written(head, kafka_policies(session).all().values(), told)
     if str(file) == STDOUT:
         sys.stdout.buffer.writelines(lines)
         sys.stdout.buffer.flush()
         return
     _write(file, lines)
-    with file.open("rb") as kept:
-        held = count(kept)
+    held = lines.held
     session.printer.one(
         {"file": str(file), **held._asdict()},
         f"{file}: {held.schedules} schedules, {held.policies} policies",
@@ -115,17 +119,16 @@ def restore(
 
     belfry restore belfry.jsonl
     """
-    from belfry.client.backup import count, taken_at
+    from belfry.client.backup import checked, taken_at
 
     with _opened(file) as lines:
-        held = count(session.printer.counted(lines, "lines checked"))
+        held = checked(session.printer.counted(lines, "lines checked"))
     with _opened(file) as lines:
         since_ms = None if cancelled else taken_at(lines)
-    kept = _restore_policies(session, [each for each in _parts(file) if _is_policy(each)])
-    requests = (each for each in _parts(file) if not _is_policy(each))
+    kept = _restore_policies(session, held.policies)
     code: int = Exit.OK
-    if held.schedules:
-        code = create_all(session, requests, timeout or TIMEOUT_S, since_ms)
+    if held.counts.schedules:
+        code = create_all(session, _schedules(file), timeout or TIMEOUT_S, since_ms)
     else:
         session.printer.many(())
     # A refused schedule weighs more than a policy that was kept.
@@ -155,10 +158,11 @@ def _restore_policies(session: Session, wanted: list[TenantPolicy]) -> list[str]
 
 
 def _write(file: Path, lines: Iterable[bytes]) -> None:
-    """A file that gets its name when it is complete and on the disk.
+    """A file that gets its name when it is complete and on the disk, as it was written.
 
-    Raises `WrongUse` where the name is taken or cannot be made, and OSError where the disk is full.
-    A backup that failed leaves FILE.part behind, which the next one replaces.
+    What lies there is read again, and has to be what was made. Raises `WrongUse` where the name is
+    taken or cannot be made, and where the disk gives back something else, and OSError where it is
+    full. A backup that failed leaves FILE.part behind, which the next one replaces.
     """
     part = file.with_name(file.name + ".part")
     if file.exists():
@@ -167,10 +171,16 @@ def _write(file: Path, lines: Iterable[bytes]) -> None:
         # It holds payloads and the headers of targets: for its user's eyes alone.
         part.unlink(missing_ok=True)
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
+        made = blake2b()
         with os.fdopen(os.open(part, flags, OWN_FILE), "wb") as out:
-            out.writelines(lines)
+            for some in _joined(lines):
+                made.update(some)
+                out.write(some)
             out.flush()
             os.fsync(out.fileno())
+        with part.open("rb") as kept:
+            if file_digest(kept, blake2b).digest() != made.digest():
+                raise WrongUse(f"{part} does not hold what was written: look at its disk.")
         part.rename(file)
     except OSError as error:
         if error.errno in DISK:
@@ -178,17 +188,22 @@ def _write(file: Path, lines: Iterable[bytes]) -> None:
         raise WrongUse(f"{part} cannot be written: {error.strerror}.") from None
 
 
-def _parts(file: Path) -> Iterator[Any]:
-    """The content of a backup, one after another: policies as values, schedules as dictionaries."""
+def _joined(lines: Iterable[bytes]) -> Iterator[bytes]:
+    """Some lines together."""
+    left = iter(lines)
+    while some := b"".join(islice(left, TOGETHER)):
+        yield some
+
+
+def _schedules(file: Path) -> Iterator[dict[str, Any] | Ready]:
+    """The requests for the schedules of a backup, one after another."""
     from belfry.client.backup import read
+    from belfry.tenants.policy import TenantPolicy
 
     with _opened(file) as lines:
-        yield from read(lines)
-
-
-def _is_policy(part: object) -> bool:
-    """Whether a part is a policy; a schedule is a dictionary."""
-    return not isinstance(part, dict)
+        for part in read(lines):
+            if not isinstance(part, TenantPolicy):
+                yield part
 
 
 def _opened(file: Path) -> Any:

@@ -11,7 +11,7 @@ where the command runs.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from belfry.cli.failures import CommandError
 from belfry.cli.policies import kafka_policies
@@ -19,9 +19,13 @@ from belfry.cli.policies import kafka_policies
 if TYPE_CHECKING:
     from belfry.cli.session import Session
     from belfry.tenants.payload_keys import PayloadKeys
+    from belfry.wire.quick_writing import Ready
+
+# Fields of a request, or one of which the bytes are ready: these are never encrypted.
+R = TypeVar("R", bound="dict[str, Any] | Ready")
 
 
-def decrypting(session: Session, requests: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+def decrypting(session: Session, requests: Iterable[R]) -> Iterator[R]:
     """The same requests with payloads as they were sent; raises `CommandError`.
 
     Policies are read from Kafka with the first payload that is encrypted.
@@ -30,14 +34,13 @@ def decrypting(session: Session, requests: Iterable[dict[str, Any]]) -> Iterator
 
     rings: dict[str, PayloadKeys] = {}
     for fields in requests:
-        payload = fields.get("payload")
-        if type(payload) is not Encrypted:
+        if not isinstance(fields, dict) or type(fields.get("payload")) is not Encrypted:
             yield fields
             continue
         tenant = fields["tenant"]
         if tenant not in rings:
             rings[tenant] = _ring(session, tenant)
-        yield {**fields, "payload": _decrypted(rings[tenant], fields)}
+        yield cast("R", {**fields, "payload": _decrypted(rings[tenant], fields)})
 
 
 def _ring(session: Session, tenant: str) -> PayloadKeys:

@@ -21,8 +21,8 @@ import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from time import time
-from typing import IO, TYPE_CHECKING, Annotated, Any, Final, NamedTuple
+from time import monotonic, time
+from typing import IO, TYPE_CHECKING, Annotated, Any, Final, NamedTuple, Self
 
 import typer
 
@@ -38,7 +38,9 @@ from belfry.schedules.instants import format_instant
 from belfry.schedules.outcomes import Outcome
 
 if TYPE_CHECKING:
+    from belfry.cli.shown import Printer, Tell
     from belfry.client.verdict import Verdict
+    from belfry.wire.quick_writing import Ready
 
 Of = Annotated[
     str | None,
@@ -64,6 +66,8 @@ TIMEOUT_S = 60.0
 EXPORTED: Final = "schedules that wait, one JSON object a line"
 REFUSED: Final = "refused"
 CONFLICT: Final = "conflict"
+# Seconds for which outcomes are held before they are printed together.
+PRINTED_S: Final = 0.1
 
 
 def export_(session: Session, *, tenant: Of = None) -> None:
@@ -100,45 +104,88 @@ def import_(session: Session, source: Source, *, timeout: OutcomesTimeout = None
 
 def create_all(
     session: Session,
-    requests: Iterable[dict[str, Any]],
+    requests: Iterable[dict[str, Any] | Ready],
     timeout_s: float,
     since_ms: int | None = None,
 ) -> int:
     """Create schedules, print what became of each, and count all; an exit code.
 
-    `requests` are fields of requests, read as they are written, so a large file needs no memory.
+    `requests` are fields of requests, or ready ones, read as they are written, so a large file
+    needs no memory.
     `timeout_s` is for the verdicts of one batch of them. Schedules that were cancelled since
     `since_ms` (epoch ms; None: that does not matter) are left. A refusal weighs more than a
     conflict. Raises `BelfryError` if Kafka or the workers do not answer: created schedules stay.
     """
+    from belfry.client.portable import names_of
+
     counts: Counter[str] = Counter()
-    with session.client() as client, session.printer.several() as shown:
+    printer = session.printer
+    with (
+        session.client() as client,
+        printer.several() as shown,
+        _Told(printer, shown, counts) as told,
+    ):
         gone = {} if since_ms is None else client.cancelled_since(since_ms)
 
-        def wanted() -> Iterator[dict[str, Any]]:
+        def wanted() -> Iterator[dict[str, Any] | Ready]:
             """Requests of schedules that still count; those cancelled since are told at once."""
-            for fields in requests:
-                at_ms = gone.get((fields["tenant"], fields["schedule_id"]))
+            for each in requests:
+                name = names_of(each)
+                at_ms = gone.get(name)
                 if at_ms is None:
-                    yield fields
+                    yield each
                 else:
-                    tell(_cancelled(fields, at_ms))
+                    told.tell(_cancelled(name, at_ms))
 
-        def tell(verdict: Verdict) -> None:
-            """Count and print what became of one schedule."""
-            found = became(verdict, int(time() * 1000))
-            counts[found.counted] += 1
-            record = {"result": found.result, **verdict_json(verdict)}
-            shown(record, f"{found.result:8}  {plain(verdict.name)}: {found.what}")
-
-        asked = session.printer.counted(decrypting(session, wanted()), "schedules asked for")
+        left = wanted() if gone else requests
+        asked = session.printer.counted(decrypting(session, left), "schedules asked for")
         for verdict in client.create_all(asked, timeout_s=timeout_s):
-            tell(verdict)
-    told = ", ".join(f"{count} {what}" for what, count in sorted(counts.items()))
-    session.printer.note(f"{sum(counts.values())} schedules: {told or 'none'}")
+            told.tell(verdict)
+    listed = ", ".join(f"{count} {what}" for what, count in sorted(counts.items()))
+    session.printer.note(f"{sum(counts.values())} schedules: {listed or 'none'}")
     if counts[REFUSED]:
         return Exit.ERROR
     return Exit.CONFLICT if counts[CONFLICT] else Exit.OK
+
+
+class _Told:
+    """Counts and prints what became of schedules, a tenth of a second's at a time.
+
+    To print each by itself, and to flush it, cost more than to ask for it.
+    """
+
+    def __init__(self, printer: Printer, shown: Tell, counts: Counter[str]) -> None:
+        """`shown` prints one of them for programs."""
+        self._printer = printer
+        self._shown = shown
+        self._counts = counts
+        self._held: list[tuple[Became, Verdict]] = []
+        self._print_s = monotonic() + PRINTED_S
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._print()
+
+    def tell(self, verdict: Verdict) -> None:
+        """Count one, and print it soon; in the end at the latest."""
+        found = became(verdict, int(time() * 1000))
+        self._counts[found.counted] += 1
+        self._held.append((found, verdict))
+        if monotonic() > self._print_s:
+            self._print()
+
+    def _print(self) -> None:
+        held, self._held = self._held, []
+        self._print_s = monotonic() + PRINTED_S
+        if self._printer.for_people:
+            self._printer.lines(
+                f"{found.result:8}  {plain(verdict.name)}: {found.what}" for found, verdict in held
+            )
+            return
+        for found, verdict in held:
+            self._shown({"result": found.result, **verdict_json(verdict)}, "")
 
 
 class Became(NamedTuple):
@@ -176,15 +223,12 @@ def became(verdict: Verdict, now_ms: int) -> Became:
     return Became(REFUSED, f"{outcome} ({verdict.code}) {reason}", REFUSED)
 
 
-def _cancelled(fields: dict[str, Any], at_ms: int) -> Verdict:
+def _cancelled(name: tuple[str, str], at_ms: int) -> Verdict:
     """A verdict for a schedule that is not asked for, since it was cancelled after the backup."""
     from belfry.client.verdict import Verdict
 
     reason = f"It was cancelled since, at {format_instant(at_ms)}; --cancelled makes it again."
-    tenant, schedule_id = fields["tenant"], fields["schedule_id"]
-    return Verdict(
-        tenant, schedule_id, Outcome.CANCELLED, at_ms=at_ms, code="cancelled", reason=reason
-    )
+    return Verdict(*name, Outcome.CANCELLED, at_ms=at_ms, code="cancelled", reason=reason)
 
 
 def _opened(source: Path) -> IO[bytes]:
@@ -195,13 +239,17 @@ def _opened(source: Path) -> IO[bytes]:
         raise WrongUse(f"{source} cannot be read: {error.strerror}.") from None
 
 
-def _requests(lines: IO[bytes]) -> Iterator[dict[str, Any]]:
+def _requests(lines: IO[bytes]) -> Iterator[dict[str, Any] | Ready]:
     """The requests of an export, line by line; `WrongUse` names the first line that is not one."""
     import orjson
 
     from belfry.client.portable import NotPortable, request_fields
+    from belfry.client.usual_lines import ready_of
 
     for number, line in enumerate(lines, 1):
+        if (ready := ready_of(line)) is not None:
+            yield ready
+            continue
         if not line.strip():
             continue
         try:

@@ -58,6 +58,11 @@ class Printer:
         """One result: `record` for programs, `text` for people."""
         self._print(text if self.for_people else _json(record, self.output))
 
+    def lines(self, texts: Iterable[str]) -> None:
+        """Results for people, a line each, flushed together; nothing for programs."""
+        if self.for_people and (text := "\n".join(texts)):
+            self._print(text)
+
     def many(self, results: Iterable[tuple[Mapping[str, Any], str]]) -> None:
         """Results as they come: lines of text, lines of JSON, or one JSON array.
 
@@ -150,6 +155,8 @@ def _shown(character: str) -> str:
 
 def plain(text: str) -> str:
     """Text in one line that cannot move a terminal's cursor: controls are shown, not sent."""
+    if text.isprintable():
+        return text
     return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 

@@ -20,7 +20,7 @@ pass by itself ends all waits with `Unavailable`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from queue import Empty, SimpleQueue
 from threading import Condition, Thread
@@ -36,11 +36,14 @@ from belfry.client.kafka import Cluster, headers_of
 from belfry.client.verdict import Verdict
 from belfry.schedules.outcomes import Outcome
 from belfry.wire.lifecycle import generation_in
+from belfry.wire.quick_verdicts import quick_verdict
 
 # Seconds for which reading goes on after the last wait, so that requests in a row begin at once.
 LINGER_S: Final = 5.0
 # Longest poll, and so the longest time until a new caller is noticed.
 POLL_S: Final = 0.1
+# Records that are taken together at most; verdicts among them are handed out behind the last one.
+AT_ONCE: Final = 1_000
 # If more ids are waited for, records are decoded without a search for each of them.
 MANY: Final = 60
 # Outcomes that answer a request; the others tell of occurrences, and may carry its id too.
@@ -60,6 +63,8 @@ class VerdictWait:
     counts. A DUPLICATE of an older release names no record, and is taken for ours where it names
     our schedule. The reading thread puts, and one caller waits.
     """
+
+    __slots__ = ("_found",)
 
     def __init__(self) -> None:
         self._found: SimpleQueue[Verdict | Unavailable] = SimpleQueue()
@@ -89,7 +94,8 @@ def _answers(verdict: Verdict, sent: Verdict) -> bool:
     """Whether a verdict is on the request that was sent."""
     source = (verdict.source_partition, verdict.source_offset)
     ours = (sent.source_partition, sent.source_offset)
-    return verdict.name == sent.name and source in (ours, (None, None))
+    same_name = verdict.schedule_id == sent.schedule_id and verdict.tenant == sent.tenant
+    return same_name and source in (ours, (None, None))
 
 
 class Answers:
@@ -118,18 +124,26 @@ class Answers:
         The consumer and its thread are made at the first call, which takes a round trip to the
         brokers. Raises `MissingTopic` and `Unavailable`.
         """
-        awaited = VerdictWait()
+        with self.expecting_all([request_id]) as (awaited,):
+            yield awaited
+
+    @contextmanager
+    def expecting_all(self, request_ids: Sequence[str]) -> Iterator[list[VerdictWait]]:
+        """The same for many requests, whose waits come in their order."""
+        waits = [VerdictWait() for _ in request_ids]
         with self._changed:
             self._read_from_now()
-            self._waiting.setdefault(request_id, []).append(awaited)
+            for request_id, awaited in zip(request_ids, waits, strict=True):
+                self._waiting.setdefault(request_id, []).append(awaited)
             self._changed.notify_all()
         try:
-            yield awaited
+            yield waits
         finally:
             with self._changed:
-                self._waiting[request_id].remove(awaited)
-                if not self._waiting[request_id]:
-                    del self._waiting[request_id]
+                for request_id, awaited in zip(request_ids, waits, strict=True):
+                    self._waiting[request_id].remove(awaited)
+                    if not self._waiting[request_id]:
+                        del self._waiting[request_id]
                 self._idle_since = monotonic()
 
     def close(self) -> None:
@@ -161,7 +175,8 @@ class Answers:
         while self._wanted(consumer):
             message = consumer.poll(POLL_S)
             if message is not None:
-                self._take(message)
+                # What has come with it is taken at once: many verdicts share a transaction.
+                self._take([message, *consumer.consume(AT_ONCE, 0)])
 
     def _wanted(self, consumer: Consumer) -> bool:
         """Wait until there is something to read for; False at the end."""
@@ -173,33 +188,38 @@ class Answers:
                 self._changed.wait()
             return not self._closed
 
-    def _take(self, message: Message) -> None:
-        """Look into one record, or at one error, of the topic."""
-        error = message.error()
-        value = message.value()
-        if error is not None:
-            if permanent(error):
-                self._give_all(self._cluster.unavailable(error, self._topic))
-        elif value is not None and self._may_answer(value):
-            self._answer(value, message)
-
-    def _may_answer(self, value: bytes) -> bool:
-        """Whether a record may hold an id that is waited for."""
+    def _take(self, messages: Sequence[Message]) -> None:
+        """Look into some records, or at errors, of the topic."""
         with self._changed:
-            return len(self._waiting) > MANY or any(
-                request_id.encode() in value for request_id in self._waiting
-            )
+            ids = None if len(self._waiting) > MANY else [each.encode() for each in self._waiting]
+        found: list[Verdict] = []
+        for message in messages:
+            error = message.error()
+            value = message.value()
+            if error is not None:
+                if permanent(error):
+                    self._give_all(self._cluster.unavailable(error, self._topic))
+            elif value is not None and (ids is None or any(each in value for each in ids)):
+                verdict = self._verdict(value, message)
+                if verdict is not None:
+                    found.append(verdict)
+        with self._changed:
+            for verdict in found:
+                for awaited in self._waiting.get(verdict.request_id or "", ()):
+                    awaited.put(verdict)
 
-    def _answer(self, value: bytes, message: Message) -> None:
-        """Hand a verdict to those who wait for its request id."""
+    def _verdict(self, value: bytes, message: Message) -> Verdict | None:
+        """The verdict in a record; None for a record of another kind, or about an occurrence."""
         headers = headers_of(message)
+        body = self._decoder.own_body(value, headers)
+        quick = None if body is None else quick_verdict(body)
+        if quick is not None:
+            known = quick.outcome in VERDICTS
+            return Verdict.from_quick(quick, generation_in(headers)) if known else None
         record = self._decoder.record(value, headers)
         if record is None or record["outcome"] not in VERDICTS:
-            return
-        verdict = Verdict.from_record(record, generation_in(headers))
-        with self._changed:
-            for awaited in self._waiting.get(verdict.request_id or "", ()):
-                awaited.put(verdict)
+            return None
+        return Verdict.from_record(record, generation_in(headers))
 
     def _give_all(self, fault: Unavailable) -> None:
         """Hand an error to everybody who waits."""

@@ -12,22 +12,26 @@ not depend on the number of partitions.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeVar
 
 import orjson
 
 from belfry.client.errors import BelfryError
 from belfry.client.policy_fields import BadPolicy, policy_from
 from belfry.client.portable import NotPortable, request_fields
+from belfry.client.usual_lines import is_usual, ready_of
 from belfry.schedules.instants import parse_instant
 from belfry.tenants.policy import TenantPolicy, problems
+from belfry.wire.quick_writing import Ready
 
 # It changes where a release that reads an older form could take a new one for it.
 FORMAT: Final = 1
 HEAD: Final = "belfry_backup"
-Part = TenantPolicy | dict[str, Any]
+# A schedule of the usual form comes as bytes that are ready to be sent.
+Part = TenantPolicy | dict[str, Any] | Ready
+R = TypeVar("R")
 
 
 class BadBackup(BelfryError, ValueError):
@@ -41,44 +45,72 @@ class BackupCounts(NamedTuple):
     schedules: int = 0
 
 
-def written(
-    head: Mapping[str, Any], policies: Iterable[TenantPolicy], schedules: Iterable[dict[str, Any]]
-) -> Iterator[bytes]:
+class Written:
     """The lines of a backup; `head` names its source.
 
     They are made one by one, so a backup of any size needs no memory. `schedules` are lines of an
-    export, as `portable` makes them.
+    export, as `portable_lines` makes them. `held` counts the lines once all were made.
     """
-    yield orjson.dumps({HEAD: FORMAT, **head}) + b"\n"
-    told = waiting = 0
-    for policy in policies:
-        yield orjson.dumps({"policy": _short(policy)}) + b"\n"
-        told += 1
-    for schedule in schedules:
-        yield orjson.dumps(schedule) + b"\n"
-        waiting += 1
-    yield orjson.dumps({"end": BackupCounts(told, waiting)._asdict()}) + b"\n"
+
+    def __init__(
+        self, head: Mapping[str, Any], policies: Iterable[TenantPolicy], schedules: Iterable[bytes]
+    ) -> None:
+        self._head = head
+        self._policies = policies
+        self._schedules = schedules
+        self.held = BackupCounts()
+
+    def __iter__(self) -> Iterator[bytes]:
+        """All lines, once; raises `BadBackup` for a policy that a restore would refuse."""
+        yield orjson.dumps({HEAD: FORMAT, **self._head}) + b"\n"
+        told = waiting = 0
+        for told, policy in enumerate(self._policies, 1):
+            line = orjson.dumps({"policy": _short(policy)}) + b"\n"
+            # Any other writer may have put it into the topic.
+            _part(told + 1, _parsed(told + 1, line))
+            yield line
+        for waiting, schedule in enumerate(self._schedules, 1):  # noqa: B007  # the last one counts
+            yield schedule
+        self.held = BackupCounts(told, waiting)
+        yield orjson.dumps({"end": self.held._asdict()}) + b"\n"
+
+
+class Held(NamedTuple):
+    """A backup of which every line was understood: its policies, and how much it holds."""
+
+    policies: list[TenantPolicy]
+    counts: BackupCounts
 
 
 def read(lines: Iterable[bytes]) -> Iterator[Part]:
     """Policies and the requests (action CREATE) of a backup; raises `BadBackup`, at its end too.
 
-    So write only after `read` has come to its end once: `count` does that.
+    So write only after `read` has come to its end once: `checked` does that.
     """
+    return _read(lines, ready_of)
+
+
+def _read(lines: Iterable[bytes], usual: Callable[[bytes], R | None]) -> Iterator[Part | R]:
+    """The same; `usual` may make something else of a schedule's line, without reading it."""
     numbered = iter(enumerate(lines, 1))
     _check_head(next(numbered, (1, b""))[1])
-    found, end = BackupCounts(), None
+    policies, number, end = 0, 1, None
     for number, line in numbered:
         if end is not None:
             raise BadBackup(f"Line {number} comes after the end that line {number - 1} tells.")
+        quick = usual(line)
+        if quick is not None:
+            yield quick
+            continue
         given = _parsed(number, line)
         if "end" in given:
             end = given["end"]
             continue
         part = _part(number, given)
-        is_policy = isinstance(part, TenantPolicy)
-        found = BackupCounts(found.policies + is_policy, found.schedules + (not is_policy))
+        policies += isinstance(part, TenantPolicy)
         yield part
+    # Neither the first line nor the closing one is a schedule.
+    found = BackupCounts(policies, number - 1 - policies - (end is not None))
     if end is None:
         raise BadBackup(
             f"The backup ends after {found.policies} policies and {found.schedules} schedules"
@@ -105,13 +137,19 @@ def taken_at(lines: Iterable[bytes]) -> int | None:
 
 def count(lines: Iterable[bytes]) -> BackupCounts:
     """How much a backup holds, once every line of it was understood; raises `BadBackup`."""
-    policies = schedules = 0
-    for part in read(lines):
+    return checked(lines).counts
+
+
+def checked(lines: Iterable[bytes]) -> Held:
+    """The policies of a backup, and how much it holds; raises `BadBackup` for any bad line."""
+    policies: list[TenantPolicy] = []
+    schedules = 0
+    for part in _read(lines, lambda line: is_usual(line) or None):
         if isinstance(part, TenantPolicy):
-            policies += 1
+            policies.append(part)
         else:
             schedules += 1
-    return BackupCounts(policies, schedules)
+    return Held(policies, BackupCounts(len(policies), schedules))
 
 
 def _check_head(line: bytes) -> None:

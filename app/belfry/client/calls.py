@@ -50,6 +50,7 @@ from belfry.schedules.request import tenant_problem
 
 if TYPE_CHECKING:
     from belfry.client.schemas import RegisteredSchemas
+    from belfry.wire.quick_writing import Ready
 
 # Ids that a preview shows.
 SHOWN: Final = 10
@@ -165,13 +166,14 @@ class Client(Asking, Closing):
         return self._exchange.ask(tenant, schedule_id, action, options)
 
     def create_all(
-        self, all_fields: Iterable[dict[str, Any]], *, timeout_s: float = 60.0
+        self, all_fields: Iterable[dict[str, Any] | Ready], *, timeout_s: float = 60.0
     ) -> Iterator[Verdict]:
         """Create many schedules, thousands at a time; their verdicts, in their order.
 
-        `all_fields` are whole requests, such as `portable.request_fields` makes.  A refusal is a
-        verdict like any other here.  Each is judged by the state of its partition when it arrives,
-        so the whole may be repeated: it leaves schedules that live, or have fired since.
+        `all_fields` are whole requests, such as `portable.request_fields` makes, or ready ones of
+        `usual_lines`.  A refusal is a verdict like any other here.  Each is judged by the state of
+        its partition when it arrives, so the whole may be repeated: it leaves schedules that live,
+        or have fired since.
         """
         return self._exchange.ask_all(map(sendable, all_fields), timeout_s)
 

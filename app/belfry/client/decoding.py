@@ -54,6 +54,14 @@ class Decoder:
         except MalformedError:
             return None
 
+    def own_body(self, value: bytes, headers: Headers | None = None) -> bytes | None:
+        """The body in a value that is to be read with the schema of this release, else None."""
+        frame = read_frame(value, headers)
+        if frame.kind is FrameKind.UNFRAMED:
+            return None
+        reader = self._reader(frame.kind, frame.reference)
+        return frame.body if reader is not None and reader.is_own else None
+
     def _found(self, kind: FrameKind, reference: int | bytes) -> RecordReader | None:
         """The reader for a writer's schema, or None."""
         writer = self._writer(kind, reference)

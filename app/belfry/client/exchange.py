@@ -22,22 +22,30 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from itertools import islice
+from os import urandom
 from time import monotonic, time
 from typing import Any, Final, NamedTuple
 from uuid import uuid4
 
+from belfry.client.acknowledged import HandedOver
 from belfry.client.answers import Answers, VerdictWait
 from belfry.client.asking import rejected
 from belfry.client.errors import NoVerdict, refusal
+from belfry.client.portable import names_of
 from belfry.client.requests import problem, request
 from belfry.client.verdict import Verdict
 from belfry.client.writing import RequestWriter
+from belfry.wire.quick_writing import Ready
 
 # Seconds that a verdict is waited for unless the caller says otherwise.
 TIMEOUT_S: Final = 10.0
 # Requests of an import that are written together, and how many such batches are under way.
 TOGETHER: Final = 1_000
-AHEAD: Final = 5
+AHEAD: Final = 10
+# A batch of more bytes than this has to reach Kafka before another one is handed over.
+HEAVY_BYTES: Final = 4_000_000
+# Random bytes of the ids that an import gives, as many as a UUID has.
+_ID_BYTES: Final = 16
 
 
 class Exchange:
@@ -76,67 +84,87 @@ class Exchange:
             raise refused
         return verdict
 
-    def ask_all(self, all_fields: Iterable[dict[str, Any]], timeout_s: float) -> Iterator[Verdict]:
+    def ask_all(
+        self, all_fields: Iterable[dict[str, Any] | Ready], timeout_s: float
+    ) -> Iterator[Verdict]:
         """The verdicts on whole requests, in their order, with thousands under way.
 
-        A refusal is a verdict like any other here. `timeout_s` is for each `TOGETHER` of them, from
-        the verdict before it; without a verdict in time it raises `NoVerdict`. If `all_fields`
-        raises an error, or a write does, the verdicts on requests that were written come first.
+        No check here looks at a ready request. A refusal is a verdict like any other here.
+        `timeout_s` is for each `TOGETHER` of them, from the verdict before it; without a verdict in
+        time it raises `NoVerdict`. If `all_fields` raises an error, or a write does, the verdicts
+        on the requests before it come first. Up to 2 * `TOGETHER` behind a lost one may be there
+        too.
         """
         under_way: deque[_Batch] = deque()
-        batches = _UntilFailure(self._written(all_fields))
+        batches = _UntilFailure(self._begun(all_fields))
         try:
             for batch in batches:
                 under_way.append(batch)
                 if len(under_way) == AHEAD:
-                    yield from under_way.popleft().verdicts(timeout_s)
+                    yield from self._verdicts(under_way.popleft(), timeout_s)
             while under_way:
-                yield from under_way.popleft().verdicts(timeout_s)
+                yield from self._verdicts(under_way.popleft(), timeout_s)
         finally:
             for batch in under_way:
                 batch.waits.close()
         if batches.error is not None:
             raise batches.error
 
-    def _written(self, all_fields: Iterable[dict[str, Any]]) -> Iterator[_Batch]:
-        """Requests of which each batch is written as it is asked for."""
-        requests_left = iter(all_fields)
-        while some := list(islice(requests_left, TOGETHER)):
-            yield self._write(some)
+    def _begun(self, all_fields: Iterable[dict[str, Any] | Ready]) -> Iterator[_Batch]:
+        """Requests of which each batch is handed over as it is asked for.
 
-    def _write(self, some: list[dict[str, Any]]) -> _Batch:
-        """Write some requests together.
+        The one but last has reached Kafka by then, and a heavy one before as well: two of them may
+        be more than the producer holds, or than a slow line carries in time. It raises where a
+        write failed, and that batch's own verdicts do so too.
+        """
+        requests_left = iter(all_fields)
+        before: HandedOver | None = None
+        while some := list(islice(requests_left, TOGETHER)):
+            batch = self._begin(some)
+            yield batch
+            if before is not None:
+                self._hear(before)
+            before = batch.handed
+            if before is not None and sum(before.sizes) > HEAVY_BYTES:
+                self._hear(before)
+
+    def _hear(self, handed: HandedOver) -> None:
+        """Wait for what Kafka says; raises for the first that is not known to be written."""
+        self._writer.hear(handed)
+        if handed.failed:
+            deque(self._writer.placed(handed), 0)
+
+    def _begin(self, some: list[dict[str, Any] | Ready]) -> _Batch:
+        """Hand some requests over together.
 
         Each wait is begun before the first write, so no verdict is missed.
         """
-        judged = [_judged(fields) for fields in some]
+        judged = _judged(some)
         to_write = [
             (fields, sent)
             for fields, sent in zip(some, judged, strict=True)
             if sent.outcome is None
         ]
         with ExitStack() as waits:
-            awaited = [
-                waits.enter_context(self._answers.expecting(sent.request_id or ""))
-                for _, sent in to_write
-            ]
-            placed = self._writer.write_all(to_write)
-            return _Batch(judged, list(zip(placed, awaited, strict=True)), waits.pop_all())
+            if not to_write:
+                return _Batch(judged, None, [], waits)
+            ids = [sent.request_id or "" for _, sent in to_write]
+            awaited = waits.enter_context(self._answers.expecting_all(ids))
+            return _Batch(judged, self._writer.hand_over(to_write), awaited, waits.pop_all())
 
+    def _verdicts(self, batch: _Batch, timeout_s: float) -> Iterator[Verdict]:
+        """The verdicts on a batch, in their order; `NoVerdict` if one does not come in time.
 
-class _Batch(NamedTuple):
-    """Requests that were judged; those that were written, each with its wait; and these waits."""
-
-    judged: list[Verdict]
-    written: list[tuple[Verdict, VerdictWait]]
-    waits: ExitStack
-
-    def verdicts(self, timeout_s: float) -> Iterator[Verdict]:
-        """The verdicts on all, in their order; `NoVerdict` if one does not come in time."""
-        with self.waits:
-            written = iter(self.written)
+        It raises at the first of which the write failed.
+        """
+        with batch.waits:
+            placed: Iterator[Verdict] = iter(())
+            if batch.handed is not None:
+                self._writer.hear(batch.handed)
+                placed = self._writer.placed(batch.handed)
+            written = zip(placed, batch.awaited, strict=True)
             deadline = monotonic() + timeout_s
-            for refused_or_sent in self.judged:
+            for refused_or_sent in batch.judged:
                 if refused_or_sent.outcome is not None:
                     yield refused_or_sent
                     continue
@@ -145,6 +173,15 @@ class _Batch(NamedTuple):
                 if verdict is None:
                     raise _no_verdict(sent, timeout_s)
                 yield verdict
+
+
+class _Batch(NamedTuple):
+    """Requests that were judged; those that were handed over, each with its wait."""
+
+    judged: list[Verdict]
+    handed: HandedOver | None
+    awaited: list[VerdictWait]
+    waits: ExitStack
 
 
 class _UntilFailure:
@@ -161,13 +198,25 @@ class _UntilFailure:
             self.error = error
 
 
-def _judged(fields: dict[str, Any]) -> Verdict:
-    """The judgement on a request before it is written: a refusal, or its id."""
-    # A new one each time: a repeat has to get the present state, not the answer of before.
-    fields["request_id"] = uuid4().hex
-    sent = Verdict(fields["tenant"], fields["schedule_id"], None, fields["request_id"])
-    found = problem(fields, int(time() * 1000))
-    return sent if found is None else rejected(sent, found).verdict
+def _judged(some: list[dict[str, Any] | Ready]) -> list[Verdict]:
+    """The judgement on each request before it is written: a refusal, or its id."""
+    now_ms = int(time() * 1000)
+    # New ids each time: a repeat has to get the present state, not the answer of before.
+    size = 2 * _ID_BYTES
+    ids = urandom(_ID_BYTES * len(some)).hex()
+    found: list[Verdict] = []
+    for number, asked in enumerate(some):
+        tenant, schedule_id = names_of(asked)
+        sent = Verdict.made(
+            tenant=tenant, schedule_id=schedule_id, outcome=None,
+            request_id=ids[number * size : (number + 1) * size],
+        )  # fmt: skip
+        if isinstance(asked, dict):
+            asked["request_id"] = sent.request_id
+            wrong = problem(asked, now_ms)
+            sent = sent if wrong is None else rejected(sent, wrong).verdict
+        found.append(sent)
+    return found
 
 
 def _no_verdict(sent: Verdict, timeout_s: float) -> NoVerdict:

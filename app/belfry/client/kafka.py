@@ -230,17 +230,3 @@ def headers_of(message: Message) -> Headers:
         return next(calls) or []
     except (SystemError, UnicodeDecodeError):
         return [("belfry-unreadable", b"a header name of this record is no UTF-8")]
-
-
-def flush(cluster: Cluster, producer: Producer, timeout_s: float) -> int:
-    """Wait for records to be delivered; how many are not. Raises KafkaException if none can be.
-
-    The client raises such an error amid a callback.  The next callback then fails for no reason of
-    its own, or clears the error: then the cause is asked of a new producer.
-    """
-    try:
-        return producer.flush(timeout_s)
-    except SystemError as error:
-        if isinstance(error.__cause__, KafkaException):
-            raise error.__cause__ from None
-        raise cluster.fatal() from None

@@ -25,9 +25,10 @@ from typing import Any, Final
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 
+from belfry.client.acknowledged import flush
 from belfry.client.errors import Unavailable
 from belfry.client.faults import MOVING
-from belfry.client.kafka import NO_GROUP, REACH_S, RETRY_S, Cluster, flush
+from belfry.client.kafka import NO_GROUP, REACH_S, RETRY_S, Cluster
 from belfry.client.watermarks import watermarks
 from belfry.kafka.causes import cause_of
 from belfry.schedules.identity import partition_of

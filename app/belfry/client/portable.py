@@ -22,7 +22,8 @@ from __future__ import annotations
 from base64 import b64decode, b64encode
 from binascii import Error as NoBase64
 from collections.abc import Mapping
-from typing import Any, Final
+from functools import lru_cache
+from typing import Any, Final, TypeVar
 
 from belfry.client.errors import BelfryError
 from belfry.schedules.field import Form
@@ -34,10 +35,11 @@ from belfry.schedules.triggers.registry import kind_at_rest
 from belfry.store.layout.pending import Away, Encrypted, decode_headers, decode_pending
 from belfry.store.layout.pending_bytes import paused
 from belfry.store.readable import UNREADABLE
+from belfry.wire.quick_writing import Ready
 
 # The form of each field that a schedule keeps, by its name.
 _FORM: Final = {name: field.form for name, field in FIELDS.items() if name not in OF_ONE_REQUEST}
-_INSTANTS: Final = tuple(name for name, form in _FORM.items() if form is Form.INSTANT)
+_INSTANTS: Final = frozenset(name for name, form in _FORM.items() if form is Form.INSTANT)
 _BYTES: Final = tuple(name for name, form in _FORM.items() if form is Form.BYTES)
 _TYPES: Final = {
     Form.TEXT: str,
@@ -46,12 +48,17 @@ _TYPES: Final = {
     Form.DURATION: int,
     Form.FLAG: bool,
 }
-_PLAIN: Final = frozenset(name for name, form in _FORM.items() if form in _TYPES)
+_TYPE_OF: Final = {name: _TYPES[form] for name, form in _FORM.items() if form in _TYPES}
 _KNOWN: Final = frozenset(json for name in _FORM for json in FIELDS[name].json_names)
 # A payload as it is encrypted at rest.
 CIPHERTEXT: Final = "payload_encrypted_base64"
+_READ: Final = _KNOWN | {CIPHERTEXT}
+_CREATE: Final = {**EMPTY, "action": "CREATE"}
 # Names within `standing`, of which `next_at` has to be there.
 _STANDING: Final = {"next_at", "occurrence", "version", "paused"}
+# Most schedules say the same instant twice: when they are due, and where they stand.
+_parsed: Final = lru_cache(maxsize=16)(parse_instant)
+R = TypeVar("R", bound="dict[str, Any] | Ready")
 
 
 class NotPortable(ValueError):
@@ -118,19 +125,15 @@ def request_fields(given: object) -> dict[str, Any]:
     schedule go on where it stood. Types are checked here, and rules by the worker. A payload that
     was encrypted at rest is `Encrypted`, and has to be decrypted before it is sent.
     """
-    if not isinstance(given, Mapping):
+    if type(given) is not dict and not isinstance(given, Mapping):
         raise NotPortable(f"a schedule is a JSON object, not {type(given).__name__}")
-    unknown = given.keys() - _KNOWN - {CIPHERTEXT}
-    if unknown:
+    if not _READ.issuperset(given):
+        unknown = given.keys() - _READ
         raise NotPortable(f"{', '.join(sorted(map(str, unknown)))}: no such field is known")
-    fields = {**EMPTY, "action": "CREATE"}
-    for name in given.keys() & _PLAIN:
-        fields[name] = _typed(name, given[name])
-    for name in given.keys() & set(_INSTANTS):
-        fields[name] = _instant(name, given[name])
     for name in ("tenant", "schedule_id"):
         if name not in given:
             raise NotPortable(f"{name} is missing")
+    fields = _CREATE | _scalars(given)
     is_delay = fields["at"] is None and fields["delay_ms"] is not None
     if fields["kind"] == "AT" and is_delay and "standing" in given:
         # Exports of earlier builds wrote delays so. Lines that people write themselves stay as they
@@ -143,19 +146,41 @@ def request_fields(given: object) -> dict[str, Any]:
     if not isinstance(headers, list):
         raise NotPortable(f"headers {headers!r:.80} are no list")
     fields["headers"] = [_header(each) for each in headers]
-    fields["http_targets"] = _targets(given.get("http_targets", []))
+    fields["http_targets"] = _targets(given["http_targets"]) if "http_targets" in given else []
     fields["standing"] = _standing(given.get("standing"))
     return fields
 
 
-def sendable(fields: dict[str, Any]) -> dict[str, Any]:
+def _scalars(given: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields that are one value, and neither bytes nor a structure."""
+    found: dict[str, Any] = {}
+    for name, value in given.items():
+        wanted = _TYPE_OF.get(name)
+        if wanted is not None:
+            if type(value) is not wanted:
+                raise NotPortable(f"{name} is {value!r:.80}, which is no {wanted.__name__}")
+            found[name] = value
+        elif name in _INSTANTS:
+            found[name] = _instant(name, value)
+    return found
+
+
+def sendable(request: R) -> R:
     """The same request; raises `BelfryError` where its payload is still encrypted."""
-    if type(fields.get("payload")) is Encrypted:
+    if isinstance(request, dict) and type(request.get("payload")) is Encrypted:
+        tenant, schedule_id = names_of(request)
         raise BelfryError(
-            f"The payload of {fields['tenant']}/{fields['schedule_id']} is encrypted: decrypt it"
-            " before, as `belfry restore` and `belfry schedule import` do."
+            f"The payload of {tenant}/{schedule_id} is encrypted: decrypt it before, as `belfry"
+            " restore` and `belfry schedule import` do."
         )
-    return fields
+    return request
+
+
+def names_of(request: dict[str, Any] | Ready) -> tuple[str, str]:
+    """Tenant and schedule id of a request in either form."""
+    if isinstance(request, dict):
+        return request["tenant"], request["schedule_id"]
+    return request.tenant, request.schedule_id
 
 
 def _moment(ms: int | None) -> str | None:
@@ -173,35 +198,27 @@ def _shown(name: str, value: bytes | None) -> dict[str, str]:
         return {f"{name}_base64": b64encode(value).decode()}
 
 
-def _typed(name: str, value: object) -> object:
-    """A value of the type that its field has; a number is no flag here, and no text."""
-    wanted = _TYPES[_FORM[name]]
-    if type(value) is not wanted:
-        raise NotPortable(f"{name} is {value!r:.80}, which is no {wanted.__name__}")
-    return value
-
-
 def _instant(name: str, value: object) -> int:
     """Epoch milliseconds of an instant, or of a number that is one."""
     if type(value) is int:
         return value
     try:
-        return parse_instant(str(value))
+        return _parsed(str(value))
     except ValueError as error:
         raise NotPortable(f"{name}: {error}") from None
 
 
 def _bytes(name: str, given: Mapping[str, Any]) -> bytes | None:
     """The bytes of a field, from its text or its base64, and not from both."""
-    text, coded = given.get(f"{name}_text"), given.get(f"{name}_base64")
-    if text is not None and coded is not None:
-        raise NotPortable(f"{name}_text and {name}_base64 say the same in two ways: keep one")
+    text, coded = given.get(name + "_text"), given.get(name + "_base64")
     try:
-        if coded is not None:
+        if coded is None:
+            return None if text is None else str(text).encode()
+        if text is None:
             return b64decode(coded, validate=True)
-        return None if text is None else str(text).encode()
     except (NoBase64, TypeError, ValueError) as error:
         raise NotPortable(f"{name} cannot be read: {error}") from None
+    raise NotPortable(f"{name}_text and {name}_base64 say the same in two ways: keep one")
 
 
 def _payload(given: Mapping[str, Any], plain: bytes | None) -> bytes | None:
@@ -237,10 +254,11 @@ def _standing(given: object) -> dict[str, Any] | None:
     """Where a schedule stood; missing fields have the values of a new one."""
     if given is None:
         return None
-    if not isinstance(given, Mapping) or given.keys() - _STANDING or "next_at" not in given:
+    if not isinstance(given, Mapping) or not _STANDING.issuperset(given) or "next_at" not in given:
         raise NotPortable(f"standing {given!r:.80} is none: give {', '.join(sorted(_STANDING))}")
     found = {"occurrence": 0, "version": 1, "paused": False, **given}
     for name, wanted in (("occurrence", int), ("version", int), ("paused", bool)):
         if type(found[name]) is not wanted:
             raise NotPortable(f"standing.{name} is {found[name]!r:.80}: no {wanted.__name__}")
-    return {**found, "next_at": _instant("standing.next_at", given["next_at"])}
+    found["next_at"] = _instant("standing.next_at", given["next_at"])
+    return found

@@ -15,8 +15,9 @@ from typing import Any, Final, NamedTuple
 
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
+from belfry.client.acknowledged import flush
 from belfry.client.errors import Unavailable
-from belfry.client.kafka import Cluster, flush, headers_of
+from belfry.client.kafka import Cluster, headers_of
 from belfry.client.refusals import IS_CUT, refused_request
 from belfry.wire.moves import END, ROWS, decode_move, is_move, move_key
 from belfry.wire.record import Headers

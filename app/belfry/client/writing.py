@@ -14,20 +14,22 @@ another one.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from threading import Event, Lock
+from threading import Lock
 from typing import TYPE_CHECKING, Any, Final, TypedDict, Unpack
 
-from confluent_kafka import KafkaError, KafkaException, Message, Producer
+from confluent_kafka import KafkaError, KafkaException, Producer
 
+from belfry.client.acknowledged import HandedOver, Place
 from belfry.client.errors import BelfryError, Rejected, Unavailable
 from belfry.client.faults import FAILED_FOR_GOOD
-from belfry.client.kafka import Cluster, flush
+from belfry.client.kafka import Cluster
 from belfry.client.verdict import Verdict
 from belfry.schedules.outcomes import Outcome
-from belfry.wire import catalogue, framing
+from belfry.wire import framing
 from belfry.wire.claims import signature
+from belfry.wire.quick_writing import NAME, Ready, encode_request
 from belfry.wire.record import SIGNATURE
 
 if TYPE_CHECKING:
@@ -36,7 +38,6 @@ if TYPE_CHECKING:
 # Longer than the producer's own limit, so that the producer reports the result of a record first.
 # Seconds until a record that nothing is heard of counts as not written.
 WRITE_S: Final = 12.0
-NAME: Final = "ScheduleRequest"
 _MAY_NOT_WRITE: Final = (
     KafkaError.TOPIC_AUTHORIZATION_FAILED,
     KafkaError.CLUSTER_AUTHORIZATION_FAILED,
@@ -50,31 +51,6 @@ class How(TypedDict, total=False):
     """Each goes to its tenant's own topic, ``belfry.schedules.<tenant>`` (else the shared one)."""
     secrets: Mapping[str, str | bytes]
     """By tenant, the secret that signs its requests."""
-
-
-class _Delivery:
-    """The result of one record; librdkafka calls it from `flush`."""
-
-    def __init__(self) -> None:
-        self._done = Event()
-        self._error: KafkaError | None = None
-        self._message: Message | None = None
-
-    def __call__(self, error: KafkaError | None, message: Message) -> None:
-        self._error, self._message = error, message
-        self._done.set()
-
-    def message(self) -> Message:
-        """The record with its place in the log; raises KafkaException if it has none.
-
-        It blocks for `WRITE_S` seconds at most.
-        """
-        if not self._done.wait(WRITE_S):
-            raise KafkaException(KafkaError(KafkaError._TIMED_OUT))
-        if self._error is not None:
-            raise KafkaException(self._error)
-        assert self._message is not None
-        return self._message
 
 
 class RequestWriter:
@@ -111,36 +87,59 @@ class RequestWriter:
         """
         return self.write_all([(fields, sent)])[0]
 
-    def write_all(self, requests: Sequence[tuple[dict[str, Any], Verdict]]) -> list[Verdict]:
+    def write_all(
+        self, requests: Sequence[tuple[dict[str, Any] | Ready, Verdict]]
+    ) -> list[Verdict]:
         """Write some requests, in their order; returns where they lie.
 
         Raises for the first that was not written; others of them may have been.
         """
         if not requests:
             return []
-        producer, frame = self._open({self._topic_of(sent) for _, sent in requests})
-        under_way = []
-        for fields, sent in requests:
-            value, delivery = frame + _encoded(fields, sent), _Delivery()
-            under_way.append((sent, len(value), delivery))
-            topic, key = self._topic_of(sent), sent.tenant.encode()
-            signed = self._signed(sent.tenant, key, value)
-            try:
-                producer.produce(topic, value, key, on_delivery=delivery, **signed)
-            except (KafkaException, BufferError) as error:
-                raise self._failure(self._cause(error.args[0]), sent, len(value)) from None
-        self._flush(producer, under_way)
-        return [self._placed(*each) for each in under_way]
+        handed = self.hand_over(requests)
+        self._wait(handed, handed.flushed)
+        return list(self.placed(handed))
 
-    def _flush(self, producer: Producer, under_way: list[tuple[Verdict, int, _Delivery]]) -> None:
-        """Wait for the result of each record; a producer that cannot write any more is given up."""
+    def hand_over(self, requests: Sequence[tuple[dict[str, Any] | Ready, Verdict]]) -> HandedOver:
+        """Begin to write some requests, in their order, without a wait for Kafka.
+
+        There has to be one. Raises for the first that the producer does not take; it has those
+        before.
+        """
+        sent = [each for _, each in requests]
+        producer, frame = self._open({self._topic_of(each) for each in sent})
+        handed = HandedOver(producer, sent)
+        for number, (fields, each) in enumerate(requests):
+            value, tenant = frame + _encoded(fields, each), each.tenant
+            handed.sizes.append(len(value))
+            topic, key = self._topic_of(each), tenant.encode()
+            signed = self._signed(tenant, key, value) if self._secrets else {}
+            told = handed.callback(number)
+            try:
+                producer.produce(topic, value, key, on_delivery=told, **signed)
+            except (KafkaException, BufferError) as error:
+                raise self._failure(self._cause(error.args[0]), each, len(value)) from None
+        return handed
+
+    def hear(self, handed: HandedOver) -> None:
+        """Wait until Kafka has told of all of them, or `WRITE_S` seconds; raises `Unavailable`.
+
+        It sends nothing sooner, so the caller may hand over the next ones before.
+        """
+        self._wait(handed, handed.heard)
+
+    def placed(self, handed: HandedOver) -> Iterator[Verdict]:
+        """Where requests lie that were heard of; raises at the first that was not written."""
+        return map(self._placed, handed.sent, handed.sizes, handed.places)
+
+    def _wait(self, handed: HandedOver, wait: Callable[[Cluster, float], None]) -> None:
+        """Wait for results; a producer that cannot write any more is given up."""
         try:
-            flush(self._cluster, producer, WRITE_S)
+            wait(self._cluster, WRITE_S)
         except KafkaException as error:
             with self._lock:
                 self._made = None
-            sent, size, _ = under_way[0]
-            raise self._failure(error.args[0], sent, size) from None
+            raise self._failure(error.args[0], handed.sent[0], handed.sizes[0]) from None
 
     def _cause(self, error: Any) -> Any:
         """Why a record was not written; a producer that has failed for good is given up."""
@@ -150,18 +149,16 @@ class RequestWriter:
             self._made = None
         return self._cluster.cause(error)
 
-    def _placed(self, sent: Verdict, size: int, delivery: _Delivery) -> Verdict:
+    def _placed(self, sent: Verdict, size: int, place: Place | None) -> Verdict:
         """The verdict with the place of its record in the log."""
-        try:
-            message = delivery.message()
-        except KafkaException as error:
-            raise self._failure(self._cause(error.args[0]), sent, size) from None
-        return replace(
-            sent,
-            source_topic=message.topic(),
-            source_partition=message.partition(),
-            source_offset=message.offset(),
-        )
+        error = KafkaError(KafkaError._TIMED_OUT) if place is None else place.error
+        if place is None or error is not None:
+            raise self._failure(self._cause(error), sent, size)
+        return Verdict.made(
+            tenant=sent.tenant, schedule_id=sent.schedule_id, outcome=None,
+            request_id=sent.request_id, source_topic=place.topic,
+            source_partition=place.partition, source_offset=place.offset,
+        )  # fmt: skip
 
     def _signed(self, tenant: str, key: bytes, value: bytes) -> dict[str, Any]:
         """The headers of a request, where its tenant signs."""
@@ -214,10 +211,12 @@ class RequestWriter:
         )
 
 
-def _encoded(fields: dict[str, Any], sent: Verdict) -> bytes:
+def _encoded(request: dict[str, Any] | Ready, sent: Verdict) -> bytes:
     """A request as Avro without a prefix; raises `Rejected` where it cannot be."""
+    if not isinstance(request, dict):
+        return request.body(sent.request_id or "")
     try:
-        return catalogue.encode(NAME, fields)
+        return encode_request(request)
     except (ValueError, OverflowError) as error:
         # Half a character, or a number of more than 64 bits.
         reason = f"A field cannot be written as Avro: {error}."

@@ -36,8 +36,14 @@ DURATION_EXAMPLES: Final = (
 )
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+# The same without a zone, whose text need not be cut off again.
+_NAIVE_EPOCH: Final = datetime(1970, 1, 1)  # noqa: DTZ001
 _MILLISECOND: Final = timedelta(milliseconds=1)
 _DIGITS: Final = re.compile(r"-?[0-9]{1,19}")
+# `fromisoformat` alone takes more than this, such as a zero byte amid the time of day.
+_SHOWN: Final = re.compile(
+    r"[0-9]{4}-[0-9]{2}-[0-9]{2}T(?:[01][0-9]|2[0-3]):[0-9]{2}:[0-9]{2}\.[0-9]{3}Z"
+)
 _RFC3339: Final = re.compile(
     r"([0-9]{4}-[0-9]{2}-[0-9]{2})[Tt ]([0-9]{2}:[0-9]{2}(?::[0-9]{2})?)(\.[0-9]{1,30})?"
     r"(Z|z|[+-][0-9]{2}:[0-9]{2})?"
@@ -62,6 +68,12 @@ def parse_instant(text: str) -> int:
 
     Whether belfry takes such an instant is another question: see `instant_bounds.instant_problem`.
     """
+    if _SHOWN.fullmatch(text):
+        # As `format_instant` writes it, at a third of the cost: files hold a million of them.
+        try:
+            return (datetime.fromisoformat(text) - _EPOCH) // _MILLISECOND
+        except ValueError:
+            pass  # What is wrong is told below.
     given = text.strip()
     if _DIGITS.fullmatch(given):
         return int(given)
@@ -141,10 +153,10 @@ def format_instant(ms: int) -> str:
     both back.
     """
     try:
-        instant = _EPOCH + ms * _MILLISECOND
+        instant = _NAIVE_EPOCH + timedelta(milliseconds=ms)
     except OverflowError:
         return str(ms)
-    return instant.isoformat(timespec="milliseconds").removesuffix("+00:00") + "Z"
+    return instant.isoformat(timespec="milliseconds") + "Z"
 
 
 def format_duration(ms: int) -> str:

@@ -167,6 +167,16 @@ class Judge:
         """Offset of the last manifest that was met; -1 for none."""
         return -1 if self._verifier is None else self._verifier.manifest_at
 
+    def believes(self, key: bytes, value: bytes | None) -> bool:
+        """Whether this is the row of a schedule that needs no closer look; `row` judges others.
+
+        Nearly all are such, where signatures are not required.
+        """
+        return (
+            not self._required and value is not None and value[:2] in _PLAIN
+            and key[:1] != b"\0" and b"/" in key
+        )  # fmt: skip
+
     def rows(
         self, records: Iterable[LoggedRecord]
     ) -> tuple[list[Change], list[int], list[LoggedRecord]]:

@@ -127,6 +127,11 @@ class RecordReader:
         self._writer = plain(name) if same else _parse(without_logical_types(writer))
         self._reader = None if same else plain(name)
 
+    @property
+    def is_own(self) -> bool:
+        """Whether the writer's schema is that of this release."""
+        return self._reader is None
+
     def read(self, body: bytes) -> dict[str, Any]:
         """The record in `body`; raises `MalformedError` for anything that is not exactly one."""
         stream = BytesIO(body)

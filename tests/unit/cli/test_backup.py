@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import errno
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from belfry.cli.backup import _write
+from belfry.cli.backup import TOGETHER, _write
 from belfry.cli.entry import main
 from belfry.cli.failures import WrongUse, tell
 from belfry.client.errors import BelfryError
@@ -76,3 +77,20 @@ def test_a_backup_that_fails_has_no_name(tmp_path: Path) -> None:
     with pytest.raises(BelfryError):
         _write(file, lines())
     assert not file.exists()
+
+
+def test_a_disk_that_holds_something_else_is_noticed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "new.jsonl"
+    monkeypatch.setattr(os, "fsync", lambda descriptor: os.pwrite(descriptor, b"X", 3))
+    with pytest.raises(WrongUse, match=r"new\.jsonl\.part does not hold what was written"):
+        _write(file, [b"one\n", b"two\n"])
+    assert not file.exists()
+
+
+def test_lines_are_written_in_their_order_however_many(tmp_path: Path) -> None:
+    file = tmp_path / "new.jsonl"
+    lines = [b"%d\n" % number for number in range(2 * TOGETHER + 1)]
+    _write(file, lines)
+    assert file.read_bytes() == b"".join(lines)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import orjson
 import pytest
 
-from belfry.client.backup import BackupCounts, BadBackup, count, read, written
+from belfry.client.backup import BackupCounts, BadBackup, Written, checked, count, read
 from belfry.schedules.targets import HttpTarget
 from belfry.tenants.policy import TenantPolicy
 
@@ -18,7 +18,8 @@ SCHEDULE = {"tenant": "demo", "schedule_id": "a", "kind": "AT", "at": "2027-01-0
 def lines(
     *schedules: dict[str, str], policies: tuple[TenantPolicy, ...] = (POLICY,)
 ) -> list[bytes]:
-    return list(written({"topic_prefix": "belfry."}, policies, schedules))
+    told = (orjson.dumps(each) + b"\n" for each in schedules)
+    return list(Written({"topic_prefix": "belfry."}, policies, told))
 
 
 def test_what_was_written_is_read() -> None:
@@ -35,8 +36,22 @@ def test_a_policy_says_what_differs_from_the_defaults() -> None:
 
 
 def test_how_much_it_holds() -> None:
+    assert checked(lines(SCHEDULE, SCHEDULE)) == ([POLICY], (1, 2))
     assert count(lines(SCHEDULE, SCHEDULE)) == BackupCounts(policies=1, schedules=2)
     assert count(lines(policies=())) == BackupCounts()
+
+
+@pytest.mark.parametrize(("policies", "schedules"), [((), 0), ((POLICY,), 0), ((POLICY,), 2)])
+def test_what_was_written_is_counted(policies: tuple[TenantPolicy, ...], schedules: int) -> None:
+    backup = Written({}, policies, [orjson.dumps(SCHEDULE) + b"\n"] * schedules)
+    held = count(backup)
+    assert held == backup.held == BackupCounts(len(policies), schedules)
+
+
+def test_a_policy_that_a_restore_would_refuse_is_not_written() -> None:
+    wrong = TenantPolicy("demo", spread=-1)
+    with pytest.raises(BadBackup, match="Line 3 cannot be restored"):
+        lines(SCHEDULE, policies=(POLICY, wrong))
 
 
 @pytest.mark.parametrize("kept", [1, 2, 3])

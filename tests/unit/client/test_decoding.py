@@ -57,6 +57,14 @@ def test_the_writers_schema_is_used_where_the_registry_has_it() -> None:
         found = decoder.record(framing.prefix(7) + body)
         assert found == {**EVENT, "outcome": "UNKNOWN"}
     assert asked == [7]
+    assert decoder.own_body(framing.prefix(7) + body) is None
+
+
+def test_only_a_body_of_our_schema_is_given_as_it_is() -> None:
+    decoder = Decoder(NAME, only=True)
+    assert decoder.own_body(framing.single_object(NAME) + BODY) == BODY
+    assert decoder.own_body(BODY) is None
+    assert Decoder(NAME, only=False).own_body(framing.prefix(7) + BODY) is None
 
 
 def _encoded(schema: dict[str, Any], record: dict[str, Any]) -> bytes:

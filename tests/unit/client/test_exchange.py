@@ -10,40 +10,70 @@ from typing import Any
 import pytest
 
 from belfry.client import exchange
-from belfry.client.errors import MissingTopic, NoVerdict
-from belfry.client.exchange import AHEAD, TOGETHER, Exchange
-from belfry.client.portable import request_fields
+from belfry.client.errors import MissingTopic, NoVerdict, Unavailable
+from belfry.client.exchange import AHEAD, HEAVY_BYTES, TOGETHER, Exchange
+from belfry.client.portable import names_of, request_fields
 from belfry.client.verdict import Verdict
 from belfry.schedules.outcomes import Outcome
+from belfry.wire.quick_writing import Ready
 
 MANY = TOGETHER * AHEAD
+# Requests of a batch that lie in Kafka where the next one was lost.
+KEPT = 18
+# Bytes of a request that make no batch heavy.
+SIZE = HEAVY_BYTES // TOGETHER
 
 
 class Kafka:
-    """The writer, and the answers; each request that is written is accepted, unless it is dumb."""
+    """The writer, and the answers; each request that is written is accepted, unless it is dumb.
 
-    def __init__(self, *, refuses: int | None = None, dumb: str | None = None) -> None:
+    A write fails that is handed over in the batch `loses`, which is known when it is heard of.
+    """
+
+    def __init__(
+        self, *, refuses: int | None = None, loses: int | None = None, dumb: str | None = None
+    ) -> None:
         self.written: list[str] = []
-        self.batches: list[int] = []
+        self.batches: list[Batch] = []
+        # For each batch, whether Kafka had all others by then.
+        self.alone: list[bool] = []
         self.waited_for: set[str] = set()
         self.first_wait: int | None = None
-        self._refuses, self._dumb = refuses, dumb
+        self._refuses, self._loses, self._dumb = refuses, loses, dumb
 
-    def write_all(self, requests: Sequence[tuple[dict[str, Any], Verdict]]) -> list[Verdict]:
+    @property
+    def sizes(self) -> list[int]:
+        return [len(each.sent) for each in self.batches]
+
+    def hand_over(self, requests: Sequence[tuple[dict[str, Any], Verdict]]) -> Batch:
         if len(self.batches) == self._refuses:
             raise MissingTopic("no such topic")
         assert {sent.request_id for _, sent in requests} <= self.waited_for
-        self.batches.append(len(requests))
+        assert all(each.heard for each in self.batches[:-1]), "one batch is on its way at most"
+        self.alone.append(all(each.heard for each in self.batches))
+        self.batches.append(Batch([sent for _, sent in requests]))
         self.written += [sent.schedule_id for _, sent in requests]
-        return [replace(sent, source_offset=7) for _, sent in requests]
+        return self.batches[-1]
+
+    def hear(self, batch: Batch) -> None:
+        batch.heard = True
+        batch.failed = self.batches.index(batch) == self._loses
+
+    def placed(self, batch: Batch) -> Iterator[Verdict]:
+        assert batch.heard
+        for number, sent in enumerate(batch.sent):
+            if batch.failed and number == KEPT:
+                raise Unavailable("not confirmed")
+            yield replace(sent, source_offset=7)
 
     @contextmanager
-    def expecting(self, request_id: str) -> Iterator[Kafka]:
-        self.waited_for.add(request_id)
+    def expecting_all(self, request_ids: Sequence[str]) -> Iterator[list[Kafka]]:
+        assert not self.waited_for.intersection(request_ids)
+        self.waited_for.update(request_ids)
         try:
-            yield self
+            yield [self] * len(request_ids)
         finally:
-            self.waited_for.remove(request_id)
+            self.waited_for.difference_update(request_ids)
 
     def within(self, timeout_s: float, sent: Verdict) -> Verdict | None:
         assert sent.source_offset == 7
@@ -51,6 +81,15 @@ class Kafka:
         if self.first_wait is None:
             self.first_wait = len(self.written)
         return None if sent.schedule_id == self._dumb else replace(sent, outcome=Outcome.ACCEPTED)
+
+
+class Batch:
+    """Requests that were handed over."""
+
+    def __init__(self, sent: list[Verdict]) -> None:
+        self.sent = sent
+        self.heard = self.failed = False
+        self.sizes = [SIZE] * len(sent)
 
 
 def asked(number: int) -> dict[str, Any]:
@@ -81,7 +120,7 @@ def test_verdicts_come_in_order_with_some_batches_under_way() -> None:
     assert [each.outcome for each in found] == expected
     assert [each.schedule_id for each in found if each.outcome is Outcome.ACCEPTED] == kafka.written
     assert len(found) == MANY + 2 * TOGETHER + 5
-    assert kafka.batches == [TOGETHER * 9 // 10] * (AHEAD + 2) + [4]
+    assert kafka.sizes == [TOGETHER * 9 // 10] * (AHEAD + 2) + [4]
     assert kafka.first_wait == MANY * 9 // 10, "before any verdict is waited for"
     assert not kafka.waited_for
 
@@ -107,6 +146,32 @@ def test_an_error_of_a_write_comes_behind_the_verdicts_of_what_was_written() -> 
     assert not kafka.waited_for
 
 
+def test_a_write_that_was_lost_ends_the_writing_and_comes_behind_the_verdicts() -> None:
+    kafka, found = Kafka(loses=2), list[str]()
+    with pytest.raises(Unavailable, match="not confirmed"):
+        names(each for each in _kept(ask(kafka, iter(range(MANY))), found))
+    refused = 3
+    assert len(found) == 2 * TOGETHER + KEPT + refused
+    assert len(kafka.batches) == 4, "one was on its way when the loss was heard of"
+    assert not kafka.waited_for
+
+
+def test_a_heavy_batch_has_reached_kafka_before_the_next_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(exchange, "HEAVY_BYTES", 1_000)
+    kafka = Kafka()
+    for verdict in ask(kafka, iter(range(MANY))):
+        assert verdict.outcome
+    assert kafka.alone == [True] * AHEAD
+
+
+def test_a_light_batch_is_on_its_way_while_the_next_one_is_made() -> None:
+    kafka = Kafka()
+    assert len(list(ask(kafka, iter(range(MANY))))) == MANY
+    assert kafka.alone == [True] + [False] * (AHEAD - 1)
+
+
 def test_a_caller_that_ends_early_leaves_no_wait_behind() -> None:
     kafka = Kafka()
     verdicts = ask(kafka, iter(range(2 * MANY)))
@@ -123,6 +188,18 @@ def test_a_verdict_that_does_not_come_ends_all_waits() -> None:
         names(each for each in _kept(ask(kafka, iter(range(2 * MANY))), found))
     assert found[-1] == "s12"
     assert not kafka.waited_for
+
+
+def test_ready_requests_and_others_have_an_id_each_and_come_in_order() -> None:
+    kafka = Kafka()
+    exchanged = Exchange(kafka, kafka)  # type: ignore[arg-type]
+    mixed = [Ready("demo", f"r{n}", b"", b"") if n % 2 else asked(n) for n in range(1, 9)]
+    found = list(exchanged.ask_all(mixed, 1.0))
+    assert [each.schedule_id for each in found] == [names_of(each)[1] for each in mixed]
+    ids = [sent.request_id or "" for sent in kafka.batches[0].sent]
+    assert len(set(ids)) == len(ids) == 8
+    assert {len(each) for each in ids} == {32}
+    assert [each["request_id"] for each in mixed if isinstance(each, dict)] == ids[1::2]
 
 
 def test_a_batch_of_refusals_writes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,6 +12,7 @@ from belfry.client.export import DamagedChangelog, HiddenChangelog, waiting_reco
 from belfry.store.layout.keys import MANIFEST_PREFIX
 from belfry.store.layout.manifests import Manifest, encode_manifest
 from belfry.store.layout.pending_bytes import HEAD_OF_PENDING
+from belfry.store.layout.records import HEAD_OF_MARKER
 from belfry.store.row_judge import Judge
 from belfry.store.signatures import PLACE, RowKeys
 
@@ -154,3 +155,26 @@ def test_without_the_secret_nothing_is_exported() -> None:
     broker: Any = Written(signed(0, b"t/a", ROWS[b"t/a"]))
     with pytest.raises(DamagedChangelog, match="BELFRY_HTTP_WORKER_SECRET"):
         read(broker)
+
+
+def test_a_schedule_that_is_over_is_not_exported() -> None:
+    fold, pending, marker = export.Fold(Judge()), HEAD_OF_PENDING + b"row", HEAD_OF_MARKER + b"x"
+    for value in (pending, marker):
+        fold.take(Logged(b"t/a", value))  # type: ignore[arg-type]
+        assert fold.waiting == ({b"t/a": value} if value is pending else {})
+
+
+class Logged(NamedTuple):
+    """A record of the changelog, as far as it is asked for."""
+
+    name: bytes
+    row: bytes
+
+    def key(self) -> bytes:
+        return self.name
+
+    def value(self) -> bytes:
+        return self.row
+
+    def offset(self) -> int:
+        return 1

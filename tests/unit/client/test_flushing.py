@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 
-from belfry.client.kafka import Cluster, flush
+from belfry.client.acknowledged import flush
+from belfry.client.kafka import Cluster
 
 DENIED = KafkaException(KafkaError(KafkaError.CLUSTER_AUTHORIZATION_FAILED))
 
