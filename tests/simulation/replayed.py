@@ -24,6 +24,7 @@ from belfry.wire.headers import FIRE_ID
 from belfry.wire.policies import decode_policy
 from belfry.wire.record import SourceRecord
 from belfry.wire.requests import RequestReader
+from belfry.wire.worker_keys import Purpose
 from tests.simulation.broker import Log
 from tests.simulation.payload_keys import SECRETS
 from tests.simulation.stores import bare
@@ -64,9 +65,9 @@ def _kind(error: Unplayable) -> str:
 
 
 def _played(world: World, log: Log, events: WrittenEvents) -> tuple[list[str], Counter[str]]:
-    homes = Homes(world.scenario.partitions)
+    homes, keys = Homes(world.scenario.partitions), world.settings.worker_keys(Purpose.ORIGIN)
     player = BranchingPlayer(
-        SourcePartition(REQUESTS, log.partition, homes),
+        SourcePartition(REQUESTS, log.partition, homes, keys),
         MemoryMap,
         RequestReader(),
         lambda: _treatment(world),

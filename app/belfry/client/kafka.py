@@ -31,6 +31,7 @@ from confluent_kafka.admin import AdminClient
 from belfry.client.errors import Unavailable
 from belfry.client.faults import ABSENT, FAILED_FOR_GOOD, MOVING, Faults, bad_property, missing
 from belfry.client.reconnecting import reconnecting
+from belfry.client.watermarks import LEADERLESS, look_for_leaders
 from belfry.kafka.denials import sentence, user_of
 from belfry.kafka.rights import GROUP, TOPIC
 from belfry.wire.record import Headers
@@ -164,9 +165,11 @@ class Cluster:
                 return _offsets(consumer, wanted)
             except KafkaException as error:
                 # A topic that was created this moment has leaders that do not know it yet.
-                if error.args[0].code() not in MOVING or monotonic() > deadline:
+                code = error.args[0].code()
+                if code not in MOVING | {LEADERLESS} or monotonic() > deadline:
                     raise self.unavailable(error.args[0], topic) from None
             sleep(RETRY_S)
+            look_for_leaders(consumer, [topic])
 
     def denied(self, operation: str, kind: str, name: str) -> str:
         """That this user may not do something, and the command by which it may."""

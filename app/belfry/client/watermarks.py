@@ -1,10 +1,13 @@
 """Where a partition's log begins, ends and reaches an instant, also while its leader changes.
 
 librdkafka asks the leader once and reports its answer.  A broker that has just started, or has just
-lost the partition, says that it does not lead it: the question is asked again then.
+lost the partition, says that it does not lead it: the question is asked again then.  Where nobody
+leads the partition, librdkafka keeps that, and answers each later question by it.  So the brokers
+are asked for the leader before every other try.
 
     12:00:00.0  asked    not the leader of the partition
-    12:00:00.1  asked    0 to 4711
+    12:00:00.1  asked    no leader: the partition is unknown
+    12:00:00.2  asked    0 to 4711
 
 Where several partitions are asked about at once, an error stands beside the offset of its
 partition, which then looks like that of one without such a record.  So it is looked at, too.
@@ -12,7 +15,8 @@ partition, which then looks like that of one without such a record.  So it is lo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from time import monotonic, sleep
 from typing import Final, TypeVar
 
@@ -21,7 +25,11 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 from belfry.client.faults import ABSENT, MOVING
 
 PAUSE_S: Final = 0.1
-_ASK_AGAIN: Final = MOVING - ABSENT | {KafkaError.OFFSET_NOT_AVAILABLE}
+# Seconds for brokers to tell who leads.
+LEADERS_S: Final = 1.0
+# What librdkafka says of a partition that has no leader, where it knows of none.
+LEADERLESS: Final = KafkaError._UNKNOWN_PARTITION  # noqa: SLF001
+_ASK_AGAIN: Final = MOVING - ABSENT | {KafkaError.OFFSET_NOT_AVAILABLE, LEADERLESS}
 _T = TypeVar("_T")
 
 
@@ -36,7 +44,7 @@ def watermarks(consumer: Consumer, place: TopicPartition, timeout_s: float) -> t
         low, end = consumer.get_watermark_offsets(place, timeout_s, cached=False)
         return low, end
 
-    return _answer(ask, timeout_s)
+    return _answer(ask, consumer, {place.topic}, timeout_s)
 
 
 def offsets_since(
@@ -56,16 +64,28 @@ def offsets_since(
                 raise KafkaException(each.error)
         return found
 
-    return _answer(ask, timeout_s)
+    return _answer(ask, consumer, {each.topic for each in places}, timeout_s)
 
 
-def _answer(ask: Callable[[], _T], timeout_s: float) -> _T:
-    """The answer to a question, which is asked again while leaders change."""
+def look_for_leaders(consumer: Consumer, topics: Iterable[str]) -> None:
+    """Let a client hear anew who leads the partitions of topics; silent where nobody tells."""
+    for topic in topics:
+        with suppress(KafkaException):
+            consumer.list_topics(topic, timeout=LEADERS_S)
+
+
+def _answer(ask: Callable[[], _T], consumer: Consumer, topics: set[str], timeout_s: float) -> _T:
+    """The answer to a question about topics, which is asked again while leaders change."""
     deadline = monotonic() + timeout_s
     while True:
         try:
             return ask()
         except KafkaException as error:
-            if error.args[0].code() not in _ASK_AGAIN or monotonic() > deadline:
+            code = error.args[0].code()
+            if code not in _ASK_AGAIN or monotonic() > deadline:
+                if code == LEADERLESS:
+                    # Partitions come from the brokers, so they know it.
+                    raise KafkaException(KafkaError(KafkaError.LEADER_NOT_AVAILABLE)) from error
                 raise
             sleep(PAUSE_S)
+            look_for_leaders(consumer, topics)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 from unittest.mock import MagicMock
 
 import pytest
 from confluent_kafka import OFFSET_END, KafkaError, KafkaException, TopicPartition
 
 from belfry.client import watermarks as module
+from belfry.client.kafka import Cluster
 from belfry.client.watermarks import offsets_since, watermarks
 
 ROOT = Path(module.__file__ or "").parents[1]
@@ -35,12 +37,15 @@ def no_pause(monkeypatch: pytest.MonkeyPatch) -> None:
         KafkaError.NOT_LEADER_FOR_PARTITION,
         KafkaError.LEADER_NOT_AVAILABLE,
         KafkaError.OFFSET_NOT_AVAILABLE,
+        KafkaError._UNKNOWN_PARTITION,
     ],
 )
 def test_a_leader_that_changes_is_asked_again(code: int) -> None:
     asked = consumer(code, code, (7, 4_711))
     assert watermarks(asked, PLACE, 30) == (7, 4_711)
     asked.get_watermark_offsets.assert_called_with(PLACE, 30, cached=False)
+    # The client keeps that there was no leader, until it hears of one.
+    assert [each.args for each in asked.list_topics.call_args_list] == [(PLACE.topic,)] * 2
 
 
 @pytest.mark.parametrize(
@@ -58,6 +63,22 @@ def test_no_leader_in_time_is_an_error() -> None:
     with pytest.raises(KafkaException, match="LEADER_NOT_AVAILABLE"):
         watermarks(asked, PLACE, -1)
     assert asked.get_watermark_offsets.call_count == 1
+
+
+def test_a_partition_that_stays_without_a_leader_is_told_as_that() -> None:
+    with pytest.raises(KafkaException, match="LEADER_NOT_AVAILABLE"):
+        watermarks(consumer(*[KafkaError._UNKNOWN_PARTITION] * 3), PLACE, -1)
+
+
+def test_the_ends_of_a_topic_are_asked_for_again_where_a_partition_has_no_leader() -> None:
+    asked = MagicMock()
+    partitions = SimpleNamespace(error=None, partitions={0: None})
+    asked.list_topics.return_value.topics = {"belfry.usage": partitions}
+    there = [TopicPartition("belfry.usage", 0, 17)]
+    leaderless = KafkaException(KafkaError(KafkaError._UNKNOWN_PARTITION))
+    asked.offsets_for_times.side_effect = [leaderless, there]
+    assert Cluster("kafka:9092").ends(asked, "belfry.usage") == there
+    assert asked.list_topics.call_count == 2
 
 
 SINCE = [TopicPartition("belfry.usage", n, 1_800_000_000_000) for n in range(2)]
@@ -87,6 +108,7 @@ def test_where_an_instant_lies_is_asked_again_while_a_leader_changes(code: int) 
     asked = since(code, moving(code), FOUND)
     assert offsets_since(asked, SINCE, 30) == FOUND
     assert asked.offsets_for_times.call_count == 3
+    assert [each.args for each in asked.list_topics.call_args_list] == [("belfry.usage",)] * 2
     asked.offsets_for_times.assert_called_with(SINCE, timeout=30)
 
 

@@ -91,6 +91,18 @@ def test_a_request_that_asks_in_the_wrong_home_is_not_counted_as_one_that_began_
     assert "belfry-origin-retries" not in dict(stray.headers)
 
 
+def test_a_job_that_is_sent_on_without_progress_is_counted() -> None:
+    """Else two owners of different policies would send it to and fro for ever."""
+    ring = spread_ring()
+    fields: dict[str, Any] = {"action": "BULK", "schedule_id": "job", "bulk": job("CANCEL")}
+    signed = vouched(KEYS, None, request(**fields), origin_headers(SAID, 1))
+    forge(ring.drivers[FIRST], signed, **fields)
+    (stray,) = ring.drivers[FIRST].step(T0, fire=False).effects.rerouted
+    assert stray.partition == HOMES.all_of("demo", (1, 8))[1]
+    assert dict(stray.headers)[ASKED] == b"1"
+    assert dict(stray.headers)["belfry-origin-retries"] == b"1"
+
+
 @pytest.mark.parametrize("action", ["BULK", "CALENDAR"])
 def test_what_is_for_all_homes_has_its_verdict_and_reaches_them_all(action: str) -> None:
     ring = spread_ring()
