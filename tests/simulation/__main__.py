@@ -20,6 +20,10 @@ from collections.abc import Iterable
 from dataclasses import replace
 from hashlib import blake2b
 from time import monotonic, process_time
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tests.simulation.scenario import Scenario
 
 MOST_SHOWN = 8
 # So many new objects, not 700, before Python looks for garbage among them: nearly all that stays is
@@ -63,11 +67,9 @@ def _asked() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def _run(seeds: Iterable[int], asked: argparse.Namespace) -> int:
-    from tests.simulation.coverage import told
-    from tests.simulation.run import simulate
+def _chosen(asked: argparse.Namespace) -> list[Scenario]:
+    """The scenarios asked for, with the writer and the backlog asked for."""
     from tests.simulation.scenario import scenarios
-    from tests.simulation.watch import Watch
 
     given = {"transaction_writer": asked.writer} if asked.writer else {}
     chosen = [
@@ -77,6 +79,15 @@ def _run(seeds: Iterable[int], asked: argparse.Namespace) -> int:
     ]
     if asked.backlog is not None:
         chosen = [replace(each, backlog=asked.backlog) for each in chosen]
+    return chosen
+
+
+def _run(seeds: Iterable[int], asked: argparse.Namespace) -> int:
+    from tests.simulation.coverage import told
+    from tests.simulation.run import simulate
+    from tests.simulation.watch import Watch
+
+    chosen = _chosen(asked)
     # What has been imported stays, and need not be looked through again.
     gc.freeze()
     started, cpu, watch = monotonic(), process_time(), Watch(asked.backlog or 0)
