@@ -92,7 +92,8 @@ class Exchange:
         No check here looks at a ready request. A refusal is a verdict like any other here.
         `timeout_s` is for each `TOGETHER` of them, from the verdict before it; without a verdict in
         time it raises `NoVerdict`. If `all_fields` raises an error, or a write does, the verdicts
-        on the requests before it come first. Up to 2 * `TOGETHER` behind a lost one may be there too.
+        on the requests before it come first. Up to 2 * `TOGETHER` behind a lost one may be there
+        too.
         """
         under_way: deque[_Batch] = deque()
         batches = _UntilFailure(self._begun(all_fields))
