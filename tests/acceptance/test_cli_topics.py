@@ -81,7 +81,7 @@ def test_topics_of_another_shape_are_told(
     assert "cleanup.policy is compact; it has to be delete." in out
     assert "message.timestamp.type is CreateTime; it has to be LogAppendTime." in out
     assert f"2 partitions, but {settings.topic('changelog')} has 4." in out
-    assert "To do: kafka-topics.sh --alter" in out
+    assert f"kafka-topics.sh --bootstrap-server {settings.bootstrap_servers} --alter" in out
 
 
 def test_a_broker_that_is_not_there_is_told_within_seconds(

@@ -65,4 +65,5 @@ def test_altered_settings_are_told_with_what_mends_them(
         (schedules, "unclean.leader.election.enable", True),
     ]
     assert main(["doctor"]) == 1
-    assert "To do: kafka-configs.sh --alter --topic" in capsys.readouterr().out
+    command = f"kafka-configs.sh --bootstrap-server {settings.bootstrap_servers} --alter --topic"
+    assert f"To do: {command}" in capsys.readouterr().out

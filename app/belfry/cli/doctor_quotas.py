@@ -26,8 +26,11 @@ TOLERATED_S: Final = 1.0
 MOST: Final = 20
 
 
-def throttled_checks(metrics: str) -> Iterator[Check]:
-    """Whether brokers hold the Kafka clients of a worker back, as its page of metrics tells."""
+def throttled_checks(metrics: str, servers: str) -> Iterator[Check]:
+    """Whether brokers hold the Kafka clients of a worker back, as its page of metrics tells.
+
+    `servers` go into the command that shows the quotas.
+    """
     seconds = throttled(metrics)
     if sum(seconds.values()) < TOLERATED_S:
         return
@@ -37,9 +40,9 @@ def throttled_checks(metrics: str) -> Iterator[Check]:
         NAME,
         Status.RISK,
         f"A quota of the brokers has held the worker's Kafka clients back since its start: {told}.",
-        "give the workers' user or client id a larger quota, or none: kafka-configs.sh --describe"
-        " --entity-type users --entity-type clients shows what there is. BelfryThrottled tells"
-        " whether it goes on",
+        "give the workers' user or client id a larger quota, or none: kafka-configs.sh"
+        f" --bootstrap-server {servers} --describe --entity-type users --entity-type clients shows"
+        " what there is. BelfryThrottled tells whether it goes on",
     )
 
 

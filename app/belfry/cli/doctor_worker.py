@@ -49,7 +49,7 @@ def worker_checks(
     yield from keys_checks(metrics)
     yield from foreign_checks(metrics)
     yield from removed_checks(metrics)
-    yield from throttled_checks(metrics)
+    yield from throttled_checks(metrics, session.settings.bootstrap_servers)
     yield from cluster_checks(session, kafka_cluster_id, said_by(ready, clock), passive=passive)
     yield from move_checks(session)
     yield from tenant_checks(session)

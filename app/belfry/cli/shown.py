@@ -23,6 +23,7 @@ from time import monotonic
 from typing import Any, Final, TypeVar
 from unicodedata import category
 
+from belfry.cli.termination import ended_after
 from belfry.schedules.instants import format_duration, format_instant
 
 T = TypeVar("T")
@@ -76,8 +77,8 @@ class Printer:
     def several(self) -> Iterator[Tell]:
         """What prints one of several results: for those that come by calls, not by iteration.
 
-        One JSON array if JSON is asked for: empty without results, and closed if an error or Ctrl-C
-        has ended them.
+        One JSON array if JSON is asked for: empty without results, and closed if an error, Ctrl-C
+        or SIGTERM has ended them.
         """
         if self.output is not Output.JSON:
             yield self.one
@@ -91,11 +92,12 @@ class Printer:
             self._print(",\n" + text if started else "\n" + text, end="")
             started = True
 
-        self._print("[", end="")
-        try:
-            yield tell
-        finally:
-            self._print("\n]" if started else "]")
+        with ended_after():
+            self._print("[", end="")
+            try:
+                yield tell
+            finally:
+                self._print("\n]" if started else "]")
 
     def listed(
         self, results: Iterable[tuple[Mapping[str, Any], str]], heading: str, none: str

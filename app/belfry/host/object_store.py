@@ -20,6 +20,7 @@ from belfry.host import machine
 _Answer = TypeVar("_Answer")
 # The names under which file systems tell the time of a file's last change.
 _MODIFIED: Final = ("mtime", "LastModified", "last_modified", "updated", "created")
+_LOCAL: Final = ("file://", "local://", "file:", "local:")
 
 
 class NoStore(ValueError):
@@ -29,9 +30,12 @@ class NoStore(ValueError):
 def opened(url: str, options: dict[str, Any], names: tuple[str, str]) -> tuple[Any, str]:
     """The file system of a URL, with these options of fsspec, and the path of the folder in it.
 
-    Raises `NoStore` where there is no such file system; `names` are those of the two settings.
+    Raises `NoStore` where there is no such file system, and for a folder of this machine that is
+    not absolute; `names` are those of the two settings.
     """
     variable, of_options = names
+    if _is_relative(url):
+        raise NoStore(_relative(url, variable))
     try:
         from fsspec.core import url_to_fs
     except ImportError:
@@ -48,6 +52,25 @@ def opened(url: str, options: dict[str, Any], names: tuple[str, str]) -> tuple[A
             " that file system."
         ) from None
     return files, path.rstrip("/")
+
+
+def _is_relative(url: str) -> bool:
+    """Whether fsspec would take it for a folder below the one in which this process runs."""
+    place = url.rpartition("::")[2]
+    for scheme in _LOCAL:
+        if place.startswith(scheme):
+            return not place.removeprefix(scheme).startswith("/")
+    return "://" not in place and not place.startswith("/")
+
+
+def _relative(url: str, variable: str) -> str:
+    # An address with a user in it may hold a password.
+    given = "an address that is not shown here" if "@" in url else repr(url)
+    return (
+        f"{variable} cannot be used: it is {given}, which is neither a URL nor an absolute path. It"
+        " would be another folder for each process, below the one in which it runs. Give a URL that"
+        " fsspec knows, file:///folder or s3://bucket/folder, or a path that begins with /."
+    )
 
 
 def put_whole(files: Any, path: str, data: bytes) -> None:

@@ -74,7 +74,8 @@ def look_at_brokers(admin: AdminClient, settings: SharedSettings) -> BrokerFindi
         if isinstance(config, KafkaException):
             found.append(_unread(broker, config))
         else:
-            found += broker_problems(broker, config, len(names), needs)
+            told = broker_problems(broker, config, len(names), needs)
+            found += [each.cured_at(settings.bootstrap_servers) for each in told]
     try:
         answers = broker_features.ask_brokers(settings.kafka_properties())
     except ConnectionError as error:
@@ -88,8 +89,8 @@ def look_at_brokers(admin: AdminClient, settings: SharedSettings) -> BrokerFindi
             continue
         features[name] = each
         config = configs.get(name, {})
-        told = {} if isinstance(config, KafkaException) else config
-        hands_on = single and told.get(CONTROLLED, "true") == "true"
+        shown = {} if isinstance(config, KafkaException) else config
+        hands_on = single and shown.get(CONTROLLED, "true") == "true"
         found += feature_problems(f"broker {name}", each, hands_on=hands_on)
     return BrokerFindings(found, _told(features))
 

@@ -8,6 +8,7 @@ check`. `broker_rules.py` has the same for brokers.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple
 
@@ -20,6 +21,8 @@ MIB: Final = 1024 * 1024
 # history.
 KEEPING: Final = frozenset({"schedules", "changelog", "tenants", "deliveries"})
 ANY: Final = -1
+# A command of Kafka's own tools, where its options begin.
+_COMMAND: Final = re.compile(r"\b(kafka-[a-z-]+\.sh) (?=--)")
 
 
 class TopicProblem(NamedTuple):
@@ -36,6 +39,15 @@ class TopicProblem(NamedTuple):
     why: str = ""
     refuses: bool = True
     checked: bool = True
+
+    def cured_at(self, servers: str) -> TopicProblem:
+        """The same, with commands for the cluster of these brokers: they can be pasted."""
+        return self._replace(cure=with_servers(self.cure, servers))
+
+
+def with_servers(told: str, servers: str) -> str:
+    """A text whose commands of Kafka's own tools say which brokers they ask."""
+    return _COMMAND.sub(lambda found: f"{found[1]} --bootstrap-server {servers} ", told)
 
 
 class Least(NamedTuple):

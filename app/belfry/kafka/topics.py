@@ -161,7 +161,8 @@ def problems(admin: AdminClient, settings: SharedSettings) -> list[TopicProblem]
         found += problems_of(kind, name, config, least)
     counts = {name: len(topic.partitions) for name, topic in cluster.topics.items()}
     found += home_problems(settings.cluster, counts)
-    return found + partition_problems(settings.cluster, counts)
+    found += partition_problems(settings.cluster, counts)
+    return [each.cured_at(settings.bootstrap_servers) for each in found]
 
 
 def _configs(

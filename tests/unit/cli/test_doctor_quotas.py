@@ -20,15 +20,15 @@ belfry_client_throttled_seconds_total{broker="1",client="changelog"} 0.0
 
 
 def test_clients_that_brokers_hold_back_are_told_by_what_they_are_for() -> None:
-    (found,) = throttled_checks(PAGE)
+    (found,) = throttled_checks(PAGE, "kafka-1:9092")
     assert (found.check, found.status) == ("quotas", Status.RISK)
     assert "since its start: writer for 13.2 s, requests for 0.5 s." in found.detail
-    assert "kafka-configs.sh --describe" in found.to_do
+    assert "kafka-configs.sh --bootstrap-server kafka-1:9092 --describe" in found.to_do
 
 
 def test_some_milliseconds_are_nothing() -> None:
-    assert [*throttled_checks(PAGE.replace(" 12.25", " 0.0").replace(" 1.0", " 0.4"))] == []
-    assert [*throttled_checks("other 9\n")] == []
+    assert [*throttled_checks(PAGE.replace(" 12.25", " 0.0").replace(" 1.0", " 0.4"), "k")] == []
+    assert [*throttled_checks("other 9\n", "k")] == []
 
 
 class Remote:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -51,6 +54,54 @@ def test_an_interrupted_array_is_whole(capsys: pytest.CaptureFixture[str]) -> No
     with pytest.raises(KeyboardInterrupt):
         Printer(Output.JSON).many(interrupted())
     assert orjson.loads(capsys.readouterr().out) == [{"n": 1}]
+
+
+ENDLESS = """
+from time import sleep
+from belfry.cli.shown import Output, Printer
+
+def results():
+    yield {"n": 1}, "one"
+    yield {"n": 2}, "two"
+    sleep(60)
+
+Printer(Output("%s")).many(results())
+"""
+
+
+@pytest.mark.parametrize("output", [Output.JSON, Output.JSONL, Output.TEXT])
+def test_what_a_signal_ends_is_whole_and_ended_by_the_signal(output: Output) -> None:
+    command = [sys.executable, "-c", ENDLESS % output]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        shown = b""
+        while not shown.endswith((b'{"n":2}', b'{"n":2}\n', b"two\n")):
+            shown += process.stdout.read1()  # type: ignore[attr-defined]  # a buffered reader
+        process.send_signal(signal.SIGTERM)
+        rest, err = process.communicate(timeout=30)
+    assert (process.returncode, err) == (-signal.SIGTERM, b"")
+    if output is Output.JSON:
+        assert orjson.loads(shown + rest) == [{"n": 1}, {"n": 2}]
+    else:
+        assert rest == b""
+
+
+def test_a_command_that_minds_the_signal_itself_goes_on_doing_so() -> None:
+    heard: list[int] = []
+    before = signal.signal(signal.SIGTERM, lambda number, _: heard.append(number))
+    try:
+        with Printer(Output.JSON).several():
+            signal.raise_signal(signal.SIGTERM)
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert heard == [signal.SIGTERM]
+
+
+def test_the_signal_does_as_before_behind_the_array() -> None:
+    with Printer(Output.JSON).several():
+        assert signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL
+    assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
 
 
 def test_results_that_come_by_calls_are_one_document(capsys: pytest.CaptureFixture[str]) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from fsspec.implementations.local import LocalFileSystem
 
-from belfry.host.object_store import put_whole
+from belfry.host.object_store import NoStore, opened, put_whole
 
 
 class Half(LocalFileSystem):  # type: ignore[misc]  # fsspec has no types
@@ -64,3 +64,40 @@ def test_a_bucket_is_given_an_object_once(tmp_path: Path) -> None:
     put_whole(files, str(path), b"all of it")
     assert files.seen == [b"al" + b"l "]
     assert list(tmp_path.iterdir()) == [path]
+
+
+NAMES = ("BELFRY_DAY_STORE", "BELFRY_DAY_STORE_OPTIONS")
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["nonsense", "", "./days", "~/days", "s3:/bucket/days", "file://days", "file:days",
+     "local://days", "simplecache::days"],
+)  # fmt: skip
+def test_a_folder_below_that_of_the_process_is_refused(url: str) -> None:
+    with pytest.raises(NoStore) as told:
+        opened(url, {}, NAMES)
+    assert str(told.value) == (
+        f"BELFRY_DAY_STORE cannot be used: it is '{url}', which is neither a URL nor an absolute"
+        " path. It would be another folder for each process, below the one in which it runs. Give a"
+        " URL that fsspec knows, file:///folder or s3://bucket/folder, or a path that begins with"
+        " /."
+    )
+
+
+def test_a_password_in_a_mistyped_address_is_not_told() -> None:
+    with pytest.raises(NoStore) as told:
+        opened("sftp:/me:hidden@host/days", {}, NAMES)
+    assert "it is an address that is not shown here, which" in str(told.value)
+    assert "hidden" not in str(told.value)
+
+
+@pytest.mark.parametrize("scheme", ["", "file://", "file:", "local://", "simplecache::file://"])
+def test_an_absolute_folder_is_opened(scheme: str, tmp_path: Path) -> None:
+    assert opened(f"{scheme}{tmp_path}/", {}, NAMES)[1] == str(tmp_path)
+
+
+def test_other_schemes_are_those_of_fsspec() -> None:
+    assert opened("memory://days", {}, NAMES)[1] == "/days"
+    with pytest.raises(NoStore, match="Protocol not known: nosuch"):
+        opened("nosuch://days", {}, NAMES)

@@ -15,9 +15,9 @@ from belfry.engine.rerouting import MAX_MISROUTED_BYTES
 from belfry.kafka import broker_features, cluster_checks
 from belfry.kafka.broker_features import Features, feature_problems, features_in
 from belfry.kafka.broker_rules import broker_problems
-from belfry.kafka.cluster_checks import check_at_start
+from belfry.kafka.cluster_checks import check_at_start, look_at_brokers
 from belfry.kafka.topic_rules import TopicProblem, problems_of, unread
-from belfry.kafka.topics import described, wanted_topics
+from belfry.kafka.topics import described, problems, wanted_topics
 from belfry.kafka.wanted_topics import letters_topic_spec, of_tenants
 from belfry.settings import Settings
 
@@ -79,6 +79,48 @@ def test_what_endangers_a_promise_is_told_with_its_cure(
     assert value in found.what
     assert why in found.why
     assert f"kafka-configs.sh --alter --topic x.{kind} --add-config {key}=" in found.cure
+
+
+@pytest.mark.parametrize(
+    ("told", "pasted"),
+    [
+        ("kafka-configs.sh --alter --topic x", "kafka-configs.sh {} --alter --topic x"),
+        ("set it (kafka-topics.sh --create) and …", "set it (kafka-topics.sh {} --create) and …"),
+        (
+            "move it with kafka-reassign-partitions.sh, or: kafka-configs.sh --alter",
+            "move it with kafka-reassign-partitions.sh, or: kafka-configs.sh {} --alter",
+        ),
+    ],
+)
+def test_commands_say_which_brokers_they_ask(told: str, pasted: str) -> None:
+    found = TopicProblem("x", "what", told, fatal=False).cured_at("a:1,b:2")
+    assert found.cure == pasted.format("--bootstrap-server a:1,b:2")
+
+
+class Lax:
+    """A cluster of one broker and one topic, both set as they should not be."""
+
+    topics: ClassVar[dict[str, Any]] = {
+        "belfry.lifecycle": SimpleNamespace(partitions={0: SimpleNamespace(replicas=[1])})
+    }
+    brokers: ClassVar[dict[int, None]] = {1: None}
+
+    def list_topics(self, **_: Any) -> Any:
+        return self
+
+    def describe_configs(self, asked: list[Any], **_: Any) -> dict[Any, Any]:
+        config = {"retention.ms": "1", "unclean.leader.election.enable": "true"}
+        told = {key: SimpleNamespace(value=value) for key, value in config.items()}
+        return {each: SimpleNamespace(result=lambda: told) for each in asked}
+
+
+def test_what_is_advised_can_be_pasted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(broker_features, "ask_brokers", lambda _: {})
+    admin: Any = Lax()
+    given = Settings(bootstrap_servers="kafka-1:9092")
+    found = [*problems(admin, given), *look_at_brokers(admin, given).problems]
+    assert {each.topic for each in found} == {"belfry.lifecycle", "broker 1"}
+    assert all("kafka-configs.sh --bootstrap-server kafka-1:9092 --" in p.cure for p in found)
 
 
 def test_no_limit_and_settings_that_are_not_told_are_no_problem() -> None:

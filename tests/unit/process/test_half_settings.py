@@ -55,6 +55,7 @@ def test_a_whole_configuration_may_start(given: dict[str, Any]) -> None:
         ({"key_group_moves": True}, "BELFRY_KEY_GROUP_MOVES is true, and"),
         ({"checkpoint_peers": "always"}, "BELFRY_CHECKPOINT_PEERS is always, and"),
         ({"payload_store": "nosuch://b"}, "BELFRY_PAYLOAD_STORE cannot be used"),
+        ({"day_store": "nonsense"}, "BELFRY_DAY_STORE cannot be used: it is 'nonsense'"),
     ],
 )
 def test_half_of_one_may_not(given: dict[str, Any], names: str) -> None:

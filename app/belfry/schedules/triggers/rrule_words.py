@@ -2,6 +2,10 @@
 
     FREQ=MONTHLY;BYDAY=-1FR;BYHOUR=9                  Every month, on the last Friday, at hour 9
     FREQ=DAILY;INTERVAL=2;UNTIL=20270101T000000Z      Every 2 days, until 2027-01-01 00:00:00Z
+    FREQ=MONTHLY;BYMONTHDAY=13;BYDAY=FR               Every month, on day 13 of the month, only if
+                                                      it is a Friday
+
+Parts that choose days narrow one another, so all but the first of them are conditions.
 
 For previews and for people: no instant depends on these words.  A list of more than eight items is
 cut, and says how many others there are.  The functions for ordinals and lists serve cron as well.
@@ -9,7 +13,7 @@ cut, and says how many others there are.  The functions for ordinals and lists s
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -57,13 +61,25 @@ def _days(rule: Recurrence) -> Iterator[str]:
         yield f"in {listed_in_words(_MONTHS[each - 1] for each in rule.months)}"
     if rule.weeks:
         yield f"in week {listed_in_words(map(_counted, rule.weeks))}"
-    if rule.year_days:
-        yield f"on day {listed_in_words(map(_counted, rule.year_days))} of the year"
-    if rule.month_days:
-        yield f"on day {listed_in_words(map(_counted, rule.month_days))} of the month"
+    parts = list(_day_parts(rule))
+    if rule.weeks and not parts:
+        # As python-dateutil reads it, where RFC 5545 leaves it open.
+        yield "on each day of it" if len(rule.weeks) == 1 else "on each day of them"
+    for number, (named, condition) in enumerate(parts):
+        yield f"only if it is {condition}" if number else f"on {named}"
+
+
+def _day_parts(rule: Recurrence) -> Iterator[tuple[str, str]]:
+    """Each part that chooses single days: its words, and those where it is a condition."""
+    for numbers, span in ((rule.year_days, "year"), (rule.month_days, "month")):
+        if numbers:
+            each = [_counted(number) for number in numbers]
+            named, condition = listed_in_words(each), listed_in_words(each, "or")
+            yield f"day {named} of the {span}", f"day {condition} of the {span}"
     if rule.days:
-        numbered = (f"{_nth(nth)}{_DAYS[day]}" for nth, day in rule.days)
-        yield f"on {listed_in_words(numbered)}"
+        named = listed_in_words(f"{_nth(nth)}{_DAYS[day]}" for nth, day in rule.days)
+        either = (f"{_nth(nth) or 'a '}{_DAYS[day]}" for nth, day in rule.days)
+        yield named, listed_in_words(either, "or")
 
 
 def _times(rule: Recurrence) -> Iterator[str]:
@@ -110,11 +126,11 @@ def _moment(moment: Moment) -> str:
     return f"{at:%Y-%m-%d}" if moment.is_date else f"{at:%Y-%m-%d %H:%M:%S}{'Z' * moment.in_utc}"
 
 
-def listed_in_words(items: Iterator[str] | map[str]) -> str:
-    """``a, b and c``; a long list is cut."""
+def listed_in_words(items: Iterable[str], joined: str = "and") -> str:
+    """``a, b and c``, or with another word than "and"; a long list is cut."""
     found = list(items)
     if not found:
         return ""
     if len(found) > MOST_SHOWN:
-        return f"{', '.join(found[: MOST_SHOWN - 1])} and {len(found) - MOST_SHOWN + 1} others"
-    return " and ".join(filter(None, (", ".join(found[:-1]), found[-1])))
+        return f"{', '.join(found[: MOST_SHOWN - 1])} {joined} {len(found) - MOST_SHOWN + 1} others"
+    return f" {joined} ".join(filter(None, (", ".join(found[:-1]), found[-1])))
