@@ -81,8 +81,11 @@ def declared_calendar(
     for each in at.entries(complaints, path):
         if each.name not in KNOWN:
             complaints.add(each, f"{path}.{each.name}", unknown(each.name, KNOWN))
-        else:
+            continue
+        try:
             given[each.name] = _plain(each.value())
+        except ValueError as error:
+            complaints.add(each, f"{path}.{each.name}", str(error))
     if len(complaints.lines) > before:
         return None
     imports = any(each in given for each in IMPORTED)

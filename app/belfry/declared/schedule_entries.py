@@ -12,6 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import date, datetime
 from difflib import get_close_matches
+from json import dumps
 from typing import Any, Final
 
 import orjson
@@ -142,7 +143,7 @@ def _value(entry: Entry, field: Field) -> Any:
     """A field's value as JSON has it; `ValueError` says what is wrong."""
     value = entry.value()
     if entry.name == "payload_json":
-        return orjson.dumps(value).decode()
+        return _json(value)
     match field.form:
         case Form.INSTANT:
             return format_instant(instant_ms(_instant(value)))
@@ -159,12 +160,28 @@ def _value(entry: Entry, field: Field) -> Any:
     return value
 
 
+def _json(value: object) -> str:
+    """A value as JSON; `ValueError` where JSON has no such value.
+
+    The second look is for `.nan` and `.inf`, which orjson writes as null.
+    """
+    try:
+        text = orjson.dumps(value).decode()
+        dumps(value, allow_nan=False, default=str)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise ValueError(f"this is no JSON: {error}; put texts and names in quotes") from None
+    return text
+
+
 def _instant(value: object) -> Any:
     """A value that may be an instant: YAML reads an unquoted one as a datetime, or as a day."""
     if isinstance(value, date) and not isinstance(value, datetime):
         raise NotPortable(f"{value} is a day: give an instant, such as {value}T09:00:00Z")
     if isinstance(value, bool) or not isinstance(value, int | str | datetime):
         raise NotPortable(f"{value!r:.80} is no instant: give RFC 3339 or epoch milliseconds")
+    if isinstance(value, datetime) and value.tzinfo is None:
+        text = value.isoformat()
+        raise NotPortable(f"{text} has no time zone: give an offset, such as {text}Z")
     return value
 
 

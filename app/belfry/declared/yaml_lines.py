@@ -10,9 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
-from typing import Any
+from typing import Any, Final
 
 import yaml
+
+_TOO_DEEP: Final = "lists or mappings stand too deep in one another"
 
 
 class BadDeclaration(ValueError):
@@ -50,11 +52,21 @@ class Entry:
     loader: yaml.SafeLoader
 
     def value(self) -> Any:
-        """The plain value; `ValueError` if YAML cannot read it."""
+        """The plain value; `ValueError` if YAML cannot read it.
+
+        YAML takes 1:30 for the number 90, in base 60. As an interval that is 90 ms, and it was
+        hardly meant. So such a number is refused.
+        """
         try:
-            return self.loader.construct_object(self.node, deep=True)
+            found = self.loader.construct_object(self.node, deep=True)
         except yaml.YAMLError as error:
             raise ValueError(_first_line(error)) from None
+        except RecursionError:
+            raise ValueError(_TOO_DEEP) from None
+        text = self.node.value
+        if isinstance(found, int | float) and isinstance(text, str) and ":" in text:
+            raise ValueError(f"{text}, which YAML takes for {found}: put a text in quotes")
+        return found
 
     @property
     def is_mapping(self) -> bool:
@@ -78,7 +90,11 @@ class Entry:
             complaints.add(self, path, "this has to be a mapping of names to values")
             return []
         self._check_names(complaints, path)
-        self.loader.flatten_mapping(self.node)
+        try:
+            self.loader.flatten_mapping(self.node)
+        except yaml.YAMLError as error:
+            complaints.add(self, path, _first_line(error))
+            return []
         found = {each.name: each for each in map(self._entry, self.node.value)}
         return list(found.values())
 
@@ -98,9 +114,13 @@ class Entry:
         return Entry(self.file, key.start_mark.line + 1, name, node, self.loader)
 
     def _check_names(self, complaints: Complaints, path: str) -> None:
-        """Complain of keys that stand twice."""
+        """Complain of keys that stand twice, and of those that are no names."""
         seen: dict[str, int] = {}
-        for each in map(self._entry, self.node.value):
+        for pair in self.node.value:
+            each = self._entry(pair)
+            if not isinstance(pair[0], yaml.ScalarNode):
+                complaints.add(each, path, "a list or a mapping is no name: give a text")
+                continue
             if each.name in seen and each.name != "<<":
                 before = f"stands in line {seen[each.name]} already"
                 complaints.add(each, f"{path}.{each.name}", before)
@@ -120,6 +140,8 @@ def documents(file: str, text: str, complaints: Complaints) -> Iterator[Entry]:
         complaints.lines.append(f"{file}:{line}: no YAML: {_first_line(error)}")
     except yaml.YAMLError as error:
         complaints.lines.append(f"{file}:1: no YAML: {_first_line(error)}")
+    except RecursionError:
+        complaints.lines.append(f"{file}:{loader.line + 1}: no YAML: {_TOO_DEEP}")
 
 
 def unknown(name: str, known: Sequence[str]) -> str:

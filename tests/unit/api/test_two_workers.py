@@ -224,6 +224,17 @@ def test_what_was_read_is_answered_once_it_is_proven(
     assert not found.answers
 
 
+def test_a_holder_that_proves_nothing_in_time_does_not_claim_a_move(
+    workers: list[FastAPI], doubted: Callable[..., Doubted]
+) -> None:
+    """Brokers that are slow or away keep it from a proof, and nothing is on its way then."""
+    doubted(*[False] * 10_000)
+    answer = _client(workers[1]).get(f"{HOME}/new")
+    assert (answer.status_code, answer.json()["code"]) == (503, "moving")
+    assert "may be on its way to another worker" in answer.json()["detail"]
+    assert "the brokers are slow, or do not answer" in answer.json()["detail"]
+
+
 def test_what_cannot_be_proven_is_asked_of_the_successor(
     workers: list[FastAPI], doubted: Callable[..., Doubted]
 ) -> None:

@@ -50,5 +50,5 @@ def not_held(request: Request, partition: int, lies_at: int | None = None) -> Re
 
 def moving(partition: int, why: str) -> Problem:
     """The problem for a caller whose answer could not be had in time (503)."""
-    detail = f"Partition {partition} is on its way to another worker ({why}). Try again."
+    detail = f"Partition {partition} may be on its way to another worker ({why}). Try again."
     return Problem(HTTPStatus.SERVICE_UNAVAILABLE, detail, "moving", RETRY_SOON)

@@ -62,6 +62,10 @@ PAUSE_S: Final = 0.05
 LOOK_S: Final = 0.001
 # Parameters that a worker of the release before may refuse; it answers without those fields.
 LATER: Final = frozenset({"last"})
+# Why a read was not proved valid in time.
+_UNPROVEN: Final = (
+    "its owner cannot show that it still is: it or the brokers are slow, or do not answer"
+)
 T = TypeVar("T")
 Look = Callable[[OrderedMap], T]
 
@@ -181,7 +185,7 @@ class Reads:
         holdings, read_ms = self._parts.ready.holdings, monotonic() * 1000
         while not holdings.proven(partition, lease, read_ms):
             if monotonic() > deadline:
-                raise moving(partition, "its owner cannot show that it still is")
+                raise moving(partition, _UNPROVEN)
             await asyncio.sleep(LOOK_S)
 
     async def _elsewhere(
