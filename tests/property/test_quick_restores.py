@@ -6,7 +6,7 @@ from typing import Any
 
 import orjson
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from belfry.client.portable import portable, request_fields
@@ -73,10 +73,24 @@ def test_a_request_has_the_bytes_of_the_general_writer(
 
 
 @pytest.mark.parametrize(
+    "odd",
+    [
+        {"headers": ()},
+        {"payload": bytearray(b"p")},
+        {"payload": Encrypted(b"sealed")},
+    ],
+)
+def test_a_value_of_another_type_has_the_bytes_of_the_general_writer(odd: dict[str, Any]) -> None:
+    fields = {**EMPTY, "tenant": "t", "schedule_id": "a", "action": "CREATE", "kind": "AT", **odd}
+    assert encode_request(fields) == catalogue.encode(NAME, fields)
+
+
+@pytest.mark.parametrize(
     "wrong",
     [
         {"at": 2**63},
         {"at": "2027"},
+        {"at": True},
         {"payload": "text"},
         {"tenant": None},
         {"tenant": "\ud800"},
@@ -86,6 +100,7 @@ def test_a_request_has_the_bytes_of_the_general_writer(
         {"headers": [("a", b"b")]},
         {"headers": [None]},
         {"standing": {"next_at": 5, "occurrence": 2**64, "version": 1, "paused": False}},
+        {"standing": {"next_at": 5, "occurrence": 0, "version": 1, "paused": 1}},
     ],
 )
 def test_a_value_that_is_no_avro_has_the_error_of_the_general_writer(wrong: dict[str, Any]) -> None:
@@ -297,6 +312,21 @@ def test_the_usual_verdict_is_read_by_hand(
     )  # fmt: skip
     body = encode_lifecycle(event)
     assert quick_verdict(body) is not None
+    check(body)
+
+
+@given(offset=st.integers(-(2**63), 2**63 - 1), rest=st.sampled_from([b"", b"\0", b"more"]))
+@example(offset=-1, rest=b"")
+@example(offset=2**62 - 1, rest=b"")
+@example(offset=2**62, rest=b"")
+@example(offset=17, rest=b"\0")
+def test_an_offset_from_0_up_that_ends_the_record_is_read_by_hand(offset: int, rest: bytes) -> None:
+    event = LifecycleEvent(
+        tenant="t", schedule_id="s", outcome=Outcome.ACCEPTED, request_id="r", version=1, at=2**40,
+        due_at=2**40, source_topic="belfry.schedules", source_partition=3, source_offset=offset,
+    )  # fmt: skip
+    body = encode_lifecycle(event) + rest
+    assert (quick_verdict(body) is not None) == (0 <= offset < 2**62 and not rest)
     check(body)
 
 

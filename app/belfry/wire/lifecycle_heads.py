@@ -26,17 +26,17 @@ def asked_in(body: bytes, at: int = 0) -> tuple[bytes, bytes, bytes] | None:
     """
     tenant, at = _text(body, at)
     schedule_id, at = _text(body, at)
-    _, at = _number(body, at)
-    branch, at = _number(body, at)
+    _, at = number_at(body, at)
+    branch, at = number_at(body, at)
     return None if branch == 0 else (tenant, schedule_id, _text(body, at)[0])
 
 
 def _text(body: bytes, at: int) -> tuple[bytes, int]:
-    size, at = _number(body, at)
+    size, at = number_at(body, at)
     return body[at : at + size], at + size
 
 
-def _number(body: bytes, at: int) -> tuple[int, int]:
+def number_at(body: bytes, at: int) -> tuple[int, int]:
     """A number of Avro's from 0 up, and the place of the next byte.
 
     IndexError for a number of more than 64 bits: a megabyte of such bytes would take a minute.
@@ -162,7 +162,7 @@ def _instant_of(coded: bytes) -> int | None:
     """The instant in exactly these bytes; None if it is shorter or longer."""
     if coded[-1] >= 0x80:
         return None
-    number, size = _number(coded, 0)
+    number, size = number_at(coded, 0)
     return number if size == len(coded) else None
 
 
@@ -190,26 +190,26 @@ def reason_in(body: bytes) -> bytes | None:
 
 def _attempt_in(body: bytes) -> int | None:
     at = _past_options(body, _behind_due(body), 3)
-    return _number(body, at + 1)[0] if body[at] else None
+    return number_at(body, at + 1)[0] if body[at] else None
 
 
 def _behind_due(body: bytes) -> int:
     """The place of the code, which is behind the due instant."""
     at = _past_texts(body, 0, 2)
-    _, at = _number(body, at)
+    _, at = number_at(body, at)
     at = _past_number(body, _past_options(body, at, 2))
-    _, at = _number(body, at)
+    _, at = number_at(body, at)
     return _past_number(body, at)
 
 
 def _past_number(body: bytes, at: int) -> int:
     """The place behind a number that may be null."""
-    return _number(body, at + 1)[1] if body[at] else at + 1
+    return number_at(body, at + 1)[1] if body[at] else at + 1
 
 
 def _past_texts(body: bytes, at: int, texts: int) -> int:
     for _ in range(texts):
-        size, at = _number(body, at)
+        size, at = number_at(body, at)
         at += size
     return at
 
@@ -224,9 +224,9 @@ def _past_options(body: bytes, at: int, texts: int) -> int:
 def _headline(body: bytes) -> Headline:
     tenant, at = _text(body, 0)
     schedule_id, at = _text(body, at)
-    outcome, at = _number(body, at)
+    outcome, at = number_at(body, at)
     at = _past_number(body, _past_options(body, at, 2))
-    at_ms, at = _number(body, at)
-    branch, at = _number(body, at)
-    due_ms = _number(body, at)[0] if branch else None
+    at_ms, at = number_at(body, at)
+    branch, at = number_at(body, at)
+    due_ms = number_at(body, at)[0] if branch else None
     return Headline(tenant, schedule_id, _OUTCOMES[outcome], at_ms, due_ms)

@@ -18,6 +18,7 @@ from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
 from belfry.schedules.outcomes import Outcome
+from belfry.wire.lifecycle_heads import number_at
 
 _OUTCOMES: Final = tuple(Outcome)
 _ODD_OR_LONG: Final = 0x81
@@ -28,7 +29,8 @@ _PLAIN_TAIL: Final = b"\0\0\0\0\2"
 _SIX: Final = 0x808080808080
 _SIX_LONG: Final = 0x008080808080
 _MOST_KEPT: Final = 8192
-_MOST_BITS: Final = 63
+# Bytes of a number below 2 ** 62.
+_MOST_LONG: Final = 9
 _Shape = tuple[int, int, int]
 _shapes: dict[_Shape, tuple[Callable[[bytes], tuple[Any, ...]], int]] = {}
 
@@ -116,12 +118,7 @@ _topic: Final = lru_cache(maxsize=1024)(bytes.decode)
 
 def _last_number(body: bytes, at: int) -> int | None:
     """The number, from 0 up, that ends the record; None if something follows it, or it is odd."""
-    number = shift = 0
-    while shift < _MOST_BITS:
-        byte = body[at]
-        at += 1
-        number |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            return None if at != len(body) or number & 1 else number >> 1
-        shift += 7
-    return None
+    if body[at] & 1 or len(body) - at > _MOST_LONG:
+        return None
+    number, end = number_at(body, at)
+    return number if end == len(body) else None

@@ -122,15 +122,6 @@ def _maybe_text(value: object) -> bytes:
     return _NULL if value is None else _SOME + _text(value)
 
 
-def _maybe_bytes(value: object) -> bytes:
-    """Bytes or null; an encrypted payload, which is a type of its own, is not sent."""
-    if value is None:
-        return _NULL
-    if type(value) is not bytes:
-        raise _Unusual
-    return _SOME + avro_long(len(value)) + value
-
-
 def _long(value: object) -> bytes:
     if type(value) is not int or not -_MOST <= value <= _MOST:
         raise _Unusual
@@ -147,7 +138,7 @@ def _headers(value: object) -> bytes:
         raise _Unusual
     if not value:
         return _NULL
-    each = [_text(one["name"]) + _maybe_bytes(one["value"]) for one in value]
+    each = [_text(one["name"]) + _maybe_sized(one["value"]) for one in value]
     return b"".join((avro_long(len(value)), *each, _NULL))
 
 
@@ -183,8 +174,8 @@ _WRITERS: Final[dict[str, Callable[[Any], bytes]]] = {
     "delay_ms": _maybe_long,
     "event_type": _maybe_text,
     "group": _maybe_text,
-    "key": _maybe_bytes,
-    "payload": _maybe_bytes,
+    "key": _maybe_sized,
+    "payload": _maybe_sized,
     "headers": _headers,
     "request_id": _maybe_text,
     "standing": _standing,
