@@ -18,27 +18,23 @@ the verdict tells a schedule that is the same (left) from another one (conflict)
 from __future__ import annotations
 
 import sys
-from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from time import monotonic, time
-from typing import IO, TYPE_CHECKING, Annotated, Any, Final, NamedTuple, Self
+from typing import IO, TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
 from belfry.cli.changelog import judges
 from belfry.cli.day_files import whole
 from belfry.cli.failures import Exit, WrongUse
+from belfry.cli.import_outcomes import CONFLICT, REFUSED, ImportOutcomes
 from belfry.cli.options import seconds
 from belfry.cli.payload_keys import decrypting
-from belfry.cli.results import verdict_json
 from belfry.cli.session import Session
-from belfry.cli.shown import from_now, plain
 from belfry.schedules.instants import format_instant
 from belfry.schedules.outcomes import Outcome
 
 if TYPE_CHECKING:
-    from belfry.cli.shown import Printer, Tell
     from belfry.client.verdict import Verdict
     from belfry.wire.quick_writing import Ready
 
@@ -64,10 +60,6 @@ OutcomesTimeout = Annotated[
 TIMEOUT_S = 60.0
 # Above the lines of an export, on stderr.
 EXPORTED: Final = "schedules that wait, one JSON object a line"
-REFUSED: Final = "refused"
-CONFLICT: Final = "conflict"
-# Seconds for which outcomes are held before they are printed together.
-PRINTED_S: Final = 0.1
 
 
 def export_(session: Session, *, tenant: Of = None) -> None:
@@ -111,19 +103,18 @@ def create_all(
     """Create schedules, print what became of each, and count all; an exit code.
 
     `requests` are fields of requests, or ready ones, read as they are written, so a large file
-    needs no memory.
-    `timeout_s` is for the verdicts of one batch of them. Schedules that were cancelled since
-    `since_ms` (epoch ms; None: that does not matter) are left. A refusal weighs more than a
-    conflict. Raises `BelfryError` if Kafka or the workers do not answer: created schedules stay.
+    needs no memory. `timeout_s` is for the verdicts of one batch of them. Schedules that were
+    cancelled since `since_ms` (epoch ms; None: that does not matter) are left. A refusal weighs
+    more than a conflict. Raises `BelfryError` if Kafka or the workers do not answer: created
+    schedules stay.
     """
     from belfry.client.portable import names_of
 
-    counts: Counter[str] = Counter()
     printer = session.printer
     with (
         session.client() as client,
         printer.several() as shown,
-        _Told(printer, shown, counts) as told,
+        ImportOutcomes(printer, shown) as outcomes,
     ):
         gone = {} if since_ms is None else client.cancelled_since(since_ms)
 
@@ -135,92 +126,18 @@ def create_all(
                 if at_ms is None:
                     yield each
                 else:
-                    told.tell(_cancelled(name, at_ms))
+                    outcomes.tell(_cancelled(name, at_ms))
 
         left = wanted() if gone else requests
-        asked = session.printer.counted(decrypting(session, left), "schedules asked for")
+        asked = printer.counted(decrypting(session, left), "schedules asked for")
         for verdict in client.create_all(asked, timeout_s=timeout_s):
-            told.tell(verdict)
+            outcomes.tell(verdict)
+    counts = outcomes.counts
     listed = ", ".join(f"{count} {what}" for what, count in sorted(counts.items()))
-    session.printer.note(f"{sum(counts.values())} schedules: {listed or 'none'}")
+    printer.note(f"{sum(counts.values())} schedules: {listed or 'none'}")
     if counts[REFUSED]:
         return Exit.ERROR
     return Exit.CONFLICT if counts[CONFLICT] else Exit.OK
-
-
-class _Told:
-    """Counts and prints what became of schedules, a tenth of a second's at a time.
-
-    To print each by itself, and to flush it, cost more than to ask for it.
-    """
-
-    def __init__(self, printer: Printer, shown: Tell, counts: Counter[str]) -> None:
-        """`shown` prints one of them for programs."""
-        self._printer = printer
-        self._shown = shown
-        self._counts = counts
-        self._held: list[tuple[Became, Verdict]] = []
-        self._print_s = monotonic() + PRINTED_S
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._print()
-
-    def tell(self, verdict: Verdict) -> None:
-        """Count one, and print it soon; in the end at the latest."""
-        found = became(verdict, int(time() * 1000))
-        self._counts[found.counted] += 1
-        self._held.append((found, verdict))
-        if monotonic() > self._print_s:
-            self._print()
-
-    def _print(self) -> None:
-        held, self._held = self._held, []
-        self._print_s = monotonic() + PRINTED_S
-        if self._printer.for_people:
-            self._printer.lines(
-                f"{found.result:8}  {plain(verdict.name)}: {found.what}" for found, verdict in held
-            )
-            return
-        for found, verdict in held:
-            self._shown({"result": found.result, **verdict_json(verdict)}, "")
-
-
-class Became(NamedTuple):
-    """What became of one schedule of a file: in a word, in a sentence, and how it is counted.
-
-    `result` is made, left, conflict or refused; `counted` may tell kinds of "left" apart.
-    """
-
-    result: str
-    what: str
-    counted: str
-
-
-def became(verdict: Verdict, now_ms: int) -> Became:
-    """What an import did with a schedule, by the verdict on its request.
-
-    CREATE is refused as a conflict where the name is taken. The code ``same_definition`` says that
-    it is taken by this very schedule, which a repeated import made.
-    """
-    reason = plain(verdict.reason or "")
-    outcome = verdict.outcome
-    due = ""
-    if verdict.due_ms is not None:
-        due = f"due {format_instant(verdict.due_ms)} ({from_now(verdict.due_ms, now_ms)})"
-    if outcome is Outcome.ACCEPTED:
-        return Became("made", f"version {verdict.version}, {due}", "made")
-    if outcome is Outcome.CONFLICT and verdict.code == "same_definition":
-        return Became("left", f"it lives, as it is told here, {due}", "left, for they live")
-    if outcome is Outcome.TOO_LATE:
-        return Became("left", reason, "left, for they have fired or ended since")
-    if outcome is Outcome.CANCELLED:
-        return Became("left", reason, "left, for they were cancelled since")
-    if outcome is Outcome.CONFLICT:
-        return Became(CONFLICT, "another definition lives under this name; it stays", CONFLICT)
-    return Became(REFUSED, f"{outcome} ({verdict.code}) {reason}", REFUSED)
 
 
 def _cancelled(name: tuple[str, str], at_ms: int) -> Verdict:

@@ -168,7 +168,7 @@ class Mover:
 
 
 def all_told(missing: Sequence[int], silent: Sequence[str]) -> None:
-    """Refuse to go by half of the truth: who does not tell may know of groups that lie elsewhere.
+    """Refuse to go by half of the truth: a silent worker may know of groups that lie elsewhere.
 
     `missing` are partitions of which nobody told, and `silent` the workers that did not answer.
     Raises `CommandError` where there are any.

@@ -11,9 +11,10 @@ from typing import Any
 import orjson
 import pytest
 
-from belfry.cli import portability
+from belfry.cli import import_outcomes, portability
 from belfry.cli.entry import main
-from belfry.cli.portability import became, create_all
+from belfry.cli.import_outcomes import became
+from belfry.cli.portability import create_all
 from belfry.cli.shown import Output, Printer
 from belfry.client.cancelled import Cancelled, note
 from belfry.client.errors import BelfryError
@@ -190,7 +191,7 @@ def test_what_was_held_is_told_before_an_error(
 def test_outcomes_are_not_held_for_long(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(portability, "PRINTED_S", -1.0)
+    monkeypatch.setattr(import_outcomes, "PRINTED_S", -1.0)
     session: Any = Answering(Output.TEXT, ["a", "b"])
     printed: list[str] = []
     verdicts = session.create_all
