@@ -40,7 +40,8 @@ def config_file() -> Path:
 def file_that_is_missing() -> str:
     """A sentence where BELFRY_CONFIG_FILE names a file that is not there; else empty.
 
-    Nobody would notice otherwise that the defaults are in force. Who gives /dev/null wants no file.
+    Nobody would notice otherwise that the defaults are in force. /dev/null means
+    that no file is wanted.
     """
     file = os.environ.get(CONFIG_FILE, "")
     if file in ("", os.devnull) or config_file().is_file():

@@ -6,7 +6,7 @@ what follows where owners differ. One name is about the partition and not about 
     unsigned_until    [id of the input topic, offset]
 
 Requests below this offset may have been sent on by workers that signed nothing: there was no secret
-then, or another one. Who reads it passes names over that it does not know.
+then, or another one. Readers pass over names that they do not know.
 """
 
 from __future__ import annotations
